@@ -37,7 +37,8 @@ extern "C" {
  * ntbring_error_text returns. */
 #define NTBRING_OK 0            /* done */
 #define NTBRING_PENDING 1       /* not yet done */
-#define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter: nothing there;
+#define NTBRING_NONE 0          /* ntbring_poll, ntbring_setting, ntbring_counter,
+                                 * ntbring_writer_open: nothing there;
                                  * ntbring_schedule_next: the collective is complete */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting,
                                  * ntbring_counter: *variable is filled in;
@@ -358,9 +359,9 @@ typedef struct ntbring_writer ntbring_writer_t;
 /* Returns 1 if this rank may open writers to the segments of that rank, 0 if not. */
 int ntbring_is_writable(ntbring_endpoint_t * endpoint, int32_t rank);
 
-/* Opens a writer to a segment of a rank for which ntbring_is_writable returns 1. Returns NTBRING_NONE if
- * that rank's adapter does not reach the segment; operations on it are requests then
- * (ntbring_remote). */
+/* Opens a writer to a segment of a rank for which ntbring_is_writable returns 1: NTBRING_SOME, or
+ * NTBRING_NONE if that rank's adapter does not reach the segment, so that operations on it must be
+ * requests (ntbring_remote). */
 int ntbring_writer_open(ntbring_endpoint_t * endpoint, int32_t rank,
                         const ntbring_segment_address_t * address, ntbring_writer_t ** writer);
 

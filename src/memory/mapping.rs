@@ -101,4 +101,19 @@ mod tests {
             assert_eq!(found, expected, "{at} {from} {len}");
         }
     }
+
+    #[test]
+    fn elements_are_written_where_they_belong_in_every_kind_of_mapping() {
+        let bytes: Vec<u8> = (1..=100).collect();
+        for mapping in [Mapping::Coherent, Mapping::WriteCombining, Mapping::Uncached] {
+            for (offset, len) in (0..16).flat_map(|offset| (0..=100).map(move |len| (offset, len))) {
+                let memory = Region::anonymous(128);
+                OutWindow::mapped(memory.clone(), mapping).write_elements(offset, ForeignBytes::from(&bytes[..len]));
+                let (mut all, mut expected) = ([0; 128], [0; 128]);
+                InWindow::new(memory).read(0, &mut all);
+                expected[offset..offset + len].copy_from_slice(&bytes[..len]);
+                assert_eq!(all, expected, "{len} bytes at {offset}, {mapping:?}");
+            }
+        }
+    }
 }

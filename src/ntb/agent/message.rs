@@ -92,6 +92,9 @@ pub enum MessageError {
     Invalid(String),
 }
 
+/// The most descriptors that the kernel passes with one message.
+const SCM_MAX_FD: usize = 253;
+
 /// Sends a message with descriptors.
 pub fn send(socket: BorrowedFd, message: &impl Serialize, descriptors: &[BorrowedFd]) -> Result<(), MessageError> {
     let bytes = serde_json::to_vec(message).map_err(|error| MessageError::Invalid(error.to_string()))?;
@@ -109,7 +112,8 @@ pub fn send(socket: BorrowedFd, message: &impl Serialize, descriptors: &[Borrowe
 /// Receives a message with its descriptors. One that has more of them than any may have is invalid, and this process gets
 /// none of them.
 pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedFd>), MessageError> {
-    let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
+    // Room for as many as the kernel passes, so that it installs none that this process does not get to know.
+    let mut space = cmsg_space!([RawFd; SCM_MAX_FD]);
     let mut bytes = vec![0; MAX];
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
@@ -122,15 +126,16 @@ pub fn receive<T: DeserializeOwned>(socket: BorrowedFd) -> Result<(T, Vec<OwnedF
             Ok(received) => break received,
         }
     };
-    if received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
-        return Err(MessageError::Invalid("it is too long, or has descriptors that are not expected".into()));
-    }
     let mut descriptors = Vec::new();
     for control in received.cmsgs().map_err(|error| MessageError::System(error.into()))? {
         if let ControlMessageOwned::ScmRights(raw) = control {
             // SAFETY: the kernel has installed these descriptors for this message, and nothing else owns them.
             descriptors.extend(raw.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
         }
+    }
+    let is_cut = received.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC);
+    if is_cut || descriptors.len() > DESCRIPTORS_MAX {
+        return Err(MessageError::Invalid("it is too long, or has descriptors that are not expected".into()));
     }
     match received.bytes {
         0 => Err(MessageError::Closed),
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn descriptors_that_nobody_asked_for_are_closed() {
-        for count in [DESCRIPTORS_MAX + 1, 100] {
+        for count in [DESCRIPTORS_MAX + 1, 100, SCM_MAX_FD] {
             let ((to, from), (end, other)) = (pair(), pipe().unwrap());
             send(to.as_fd(), &Request::Network {}, &vec![other.as_fd(); count]).unwrap();
             drop(other);
