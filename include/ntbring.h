@@ -42,7 +42,8 @@ extern "C" {
                                  * ntbring_schedule_next: the collective is complete */
 #define NTBRING_SOME 1          /* ntbring_poll: *event is filled in; ntbring_setting,
                                  * ntbring_counter: *variable is filled in;
-                                 * ntbring_schedule_next: *step is filled in */
+                                 * ntbring_schedule_next: *step is filled in;
+                                 * ntbring_writer_open: *writer is one */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: no mailbox is free at all members */
 #define NTBRING_BY_MESSAGES 3   /* ntbring_alltoall, ntbring_alltoall_wait: the group does not
                                  * support this alltoall, and the caller must send messages
