@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `message` | requests and replies, with descriptors, over a Unix socket |
 //! | `server` | the agent's side: a thread for each process that is connected |
+//! | `connection` | the connection of a process to the agent |
 //! | `client` | the backend of ranks: `NTBRING_DEVICE=pci` |
 //! | `memory`, `segments` | memory of processes that neighbours write directly, at the agent's side and at a rank's |
 
 mod client;
+mod connection;
 mod memory;
 mod message;
 mod segments;

@@ -1,6 +1,6 @@
 //! Memory of processes that neighbours write directly, as a process asks its agent for it.
 
-use crate::client::{mapping, Agent};
+use crate::connection::{mapping, Agent};
 use crate::message::{Reply, Request};
 use ntbring_memory::OutWindow;
 use ntbring_ntb::fabric::{Exposed, Exposure, FabricAddress};
