@@ -112,7 +112,7 @@ impl Fabric for LocalFabric {
         };
         let (caps, incoming) = (own.adapter.caps(), own.memory.region().clone());
         let grant: Arc<dyn Grant> = match way {
-            Way::Direct(slice) => Arc::new(CableGrant::new(slice, self.allotment.clone(), port, opposite.port)),
+            Way::Direct(slice) => Arc::new(CableGrant::new(slice, &self.allotment, port, opposite.port)),
             Way::Relayed(outlet) => Arc::new(self.relayed(outlet, bank, incoming.len() as u64)?),
         };
         let registers = (self.allotment.registers().clone(), bank);

@@ -7,7 +7,7 @@ use crate::slice::Grant;
 use ntbring_memory::OutWindow;
 use ntbring_ntb::{NtbError, PortIndex};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Longest time until the neighbour's agent has made known what it has exposed.
@@ -46,7 +46,8 @@ impl Allotment {
 /// Access of this process to the neighbour at the other end of a cable.
 pub struct CableGrant {
     slice: SliceUse,
-    allotment: Arc<Allotment>,
+    /// The job, which must end although threads may still hold its ports.
+    allotment: Weak<Allotment>,
     port: PortIndex,
     opposite: PortIndex,
     /// The segments that were opened.
@@ -55,8 +56,8 @@ pub struct CableGrant {
 
 impl CableGrant {
     /// Returns the access through a slice, which a port of a job has found at the port `opposite`.
-    pub fn new(slice: SliceUse, allotment: Arc<Allotment>, port: PortIndex, opposite: PortIndex) -> CableGrant {
-        CableGrant { slice, allotment, port, opposite, segments: Mutex::default() }
+    pub fn new(slice: SliceUse, allotment: &Arc<Allotment>, port: PortIndex, opposite: PortIndex) -> CableGrant {
+        CableGrant { slice, allotment: Arc::downgrade(allotment), port, opposite, segments: Mutex::default() }
     }
 }
 
@@ -74,7 +75,8 @@ impl Grant for CableGrant {
     }
 
     fn segment(&self, token: u64) -> Result<Option<OutWindow>, NtbError> {
-        let Some(found) = self.allotment.segment(self.port, self.opposite, token) else { return Ok(None) };
+        let job = self.allotment.upgrade();
+        let Some(found) = job.and_then(|job| job.segment(self.port, self.opposite, token)) else { return Ok(None) };
         let window = found.map(0, found.range.len)?;
         self.segments.lock().unwrap_or_else(PoisonError::into_inner).push(found);
         Ok(Some(window))
