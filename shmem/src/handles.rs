@@ -17,6 +17,19 @@ impl Ctx {
     pub const INVALID: Ctx = Ctx(0);
     /// `SHMEM_CTX_DEFAULT`.
     pub const DEFAULT: Ctx = Ctx(1);
+
+    /// The smallest handle of a created context.
+    const CREATED: usize = 2;
+
+    /// Returns the handle of the created context with a number, from 0.
+    pub fn created(number: usize) -> Ctx {
+        Ctx(number + Self::CREATED)
+    }
+
+    /// Returns the number of a created context; None if the handle is that of another one, or of none.
+    pub fn number(self) -> Option<usize> {
+        self.0.checked_sub(Self::CREATED)
+    }
 }
 
 impl Team {

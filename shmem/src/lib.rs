@@ -1,17 +1,21 @@
 //! `libntbshmem.so`: OpenSHMEM 1.6 over libntbring.
 //!
+//! Each layer uses those below it only, and what stands at the end:
+//!
 //! | module | holds |
 //! |---|---|
-//! | `exports` | the C functions, generated from the table in `shmem/api`: each calls the function of a module below |
-//! | `start` | initialisation and finalisation |
-//! | `world` | the job as this PE sees it: PEs, their memory, contexts, teams |
-//! | `regions` | symmetric memory: translation of addresses, the globals of the program |
-//! | `heap`, `memory` | the symmetric heap and its allocator |
-//! | `reach` | access to memory of another PE: mapped (near), or by requests to its host (far) |
-//! | `rma`, `strided`, `signals`, `atomics` | one-sided operations |
-//! | `waiting`, `order`, `locks` | point-to-point synchronisation, memory ordering, locks |
-//! | `contexts`, `teams` | communication contexts, teams of PEs |
-//! | `collectives`, `active`, `reduce` | collectives on teams and on active sets, reductions |
+//! | `exports` | the C functions, generated from the table in `shmem/api`: each calls the function of `calls` that the table names |
+//! | `calls` | what the C functions do: checks of the program's arguments, and calls of the layers below |
+//! | `start` | joining the job, and leaving it |
+//! | `world` | the job between the two: all that follows, at one place |
+//! | `teams`, `contexts`, `locks` | teams of PEs by handle, and active sets; communication contexts; distributed locks |
+//! | `collectives` | algorithms of collectives of a group |
+//! | `groups` | groups of PEs: teams and active sets, with their part of the library's own memory |
+//! | `reach` | the PEs, and access to their memory: mapped (near), or by requests to their hosts (far); completion; waiting |
+//! | `symmetric` | kinds of symmetric memory, places in it, and mappings of it |
+//! | `regions`, `allocator` | the globals of the program as symmetric memory; allocation of parts of a memory |
+//! | `reduce`, `long_double`, `types`, `handles` | operations of reductions, types and handles of the C interface |
+//! | `fail`, `abi` | errors that end the job; the C ABI of libntbring |
 //!
 //! The ring, its endpoint and the collectives' schedules are those of libntbring, through its C ABI.
 
@@ -29,27 +33,20 @@ mod exports {
     include!(concat!(env!("OUT_DIR"), "/exports.rs"));
 }
 
-mod active;
-mod atomics;
+mod allocator;
+mod calls;
 mod collectives;
 mod contexts;
 mod fail;
+mod groups;
 mod handles;
-mod heap;
 mod locks;
 mod long_double;
-mod memory;
-mod order;
-mod profiling;
-mod query;
 mod reach;
 mod reduce;
 mod regions;
-mod rma;
-mod signals;
 mod start;
-mod strided;
+mod symmetric;
 mod teams;
 mod types;
-mod waiting;
 mod world;

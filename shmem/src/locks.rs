@@ -6,12 +6,10 @@
 
 use crate::fail;
 use crate::handles::Ctx;
-use crate::order;
-use crate::reach::{self, AtomicOp};
-use crate::waiting;
-use crate::world::{world, Peer, Place, World};
+use crate::reach::{self, AtomicOp, Pes};
+use crate::symmetric::{Peer, Place};
 use std::collections::HashSet;
-use std::ffi::{c_int, c_long};
+use std::ffi::c_long;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,12 +28,41 @@ pub struct LocalLocks {
 }
 
 impl LocalLocks {
-    fn acquire(&self, world: &World, lock: usize) {
+    /// Waits for a lock.
+    pub fn set(&self, lock: &Lock) {
+        self.acquire(lock.pes, lock.address());
+        lock.set();
+    }
+
+    /// Takes a lock if it is free. Returns true if it was.
+    pub fn test(&self, lock: &Lock) -> bool {
+        if !self.try_acquire(lock.address()) {
+            return false;
+        }
+        let was_free = lock.replace_last(0, lock.number()) == 0;
+        if !was_free {
+            self.release(lock.address());
+        }
+        was_free
+    }
+
+    /// Frees a lock, after all operations of the default context. Ends the program if this PE does not have the lock.
+    pub fn clear(&self, lock: &Lock) {
+        reach::quiet(lock.pes, Ctx::DEFAULT);
+        if !self.is_held(lock.address()) {
+            fail::call(lock.name, "lock: this PE does not have the lock");
+        }
+        lock.clear();
+        // Only now may another thread of this PE enter the queue.
+        self.release(lock.address());
+    }
+
+    fn acquire(&self, pes: &Pes, lock: usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         while !held.insert(lock) {
             held = self.freed.wait_timeout(held, POLL_EVERY).unwrap_or_else(PoisonError::into_inner).0;
             // Another PE may have died meanwhile.
-            world.link.poll();
+            pes.link.poll();
         }
     }
 
@@ -54,8 +81,8 @@ impl LocalLocks {
 }
 
 /// A lock, as this PE sees it.
-struct Lock<'a> {
-    world: &'a World,
+pub struct Lock<'a> {
+    pes: &'a Pes,
     /// The C function.
     name: &'static str,
     place: Place,
@@ -64,29 +91,35 @@ struct Lock<'a> {
 }
 
 impl<'a> Lock<'a> {
-    fn of(world: &'a World, name: &'static str, lock: *const c_long) -> Lock<'a> {
+    /// Returns the lock in this `long`. Ends the program if it is not an aligned symmetric one.
+    pub fn of(pes: &'a Pes, name: &'static str, lock: *const c_long) -> Lock<'a> {
         let address = lock as usize;
         if address % 8 != 0 {
             fail::call(name, format_args!("lock: {address:#x} is not a multiple of 8"));
         }
-        let place = world.locate(name, "lock", address, 8);
-        Lock { world, name, place, home: &world.peers[place.at / 8 % world.n()] }
+        let place = pes.locate(name, "lock", address, 8);
+        Lock { pes, name, place, home: &pes.peers[place.at / 8 % pes.n()] }
     }
 
     fn number(&self) -> u32 {
-        self.world.me as u32 + 1
+        self.pes.me as u32 + 1
+    }
+
+    /// Returns its address at this PE.
+    fn address(&self) -> usize {
+        self.pes.address(self.place)
     }
 
     /// Returns this PE's own half.
     fn own(&self) -> &AtomicU32 {
         // SAFETY: an aligned symmetric word (checked), accessed atomically.
-        unsafe { AtomicU32::from_ptr(self.world.address(self.place) as *mut u32) }
+        unsafe { AtomicU32::from_ptr(self.address() as *mut u32) }
     }
 
     /// Waits until this PE's own half fulfils a condition.
     fn wait(&self, holds: impl Fn(u32) -> bool) -> u32 {
         let mut found = 0;
-        waiting::until(self.world, self.place.memory, || {
+        reach::until(self.pes, self.place.memory, || {
             found = self.own().load(Ordering::Acquire);
             holds(found)
         });
@@ -95,12 +128,12 @@ impl<'a> Lock<'a> {
 
     /// Replaces the end of the queue if it is `expected`. Returns what it was.
     fn replace_last(&self, expected: u32, new: u32) -> u32 {
-        reach::compare_swap(self.world, Ctx::DEFAULT, self.home, self.place.plus(4), expected, new)
+        reach::compare_swap(self.pes, Ctx::DEFAULT, self.home, self.place.plus(4), expected, new)
     }
 
     /// Returns the PE with a number of the queue.
     fn queued(&self, number: u32) -> &Peer {
-        match self.world.peers.get(number as usize - 1) {
+        match self.pes.peers.get(number as usize - 1) {
             Some(peer) => peer,
             None => fail::call(self.name, "lock: it was not 0 at all PEs before its first use, or was overwritten"),
         }
@@ -109,14 +142,14 @@ impl<'a> Lock<'a> {
     fn set(&self) {
         self.own().store(WAITS, Ordering::Relaxed);
         let (ctx, last) = (Ctx::DEFAULT, self.place.plus(4));
-        let before = reach::fetch(self.world, ctx, self.home, last, AtomicOp::Swap, self.number());
+        let before = reach::fetch(self.pes, ctx, self.home, last, AtomicOp::Swap, self.number());
         if before == 0 {
             // The next PE may have written its number already.
             self.own().fetch_and(!WAITS, Ordering::Relaxed);
             return;
         }
         let previous = self.queued(before);
-        reach::operate(self.world, ctx, previous, self.place, AtomicOp::Or, self.number() << 1);
+        reach::operate(self.pes, ctx, previous, self.place, AtomicOp::Or, self.number() << 1);
         self.wait(|own| own & WAITS == 0);
     }
 
@@ -127,38 +160,6 @@ impl<'a> Lock<'a> {
         let next = self.wait(|own| own >> 1 != 0) >> 1;
         self.own().store(0, Ordering::Relaxed);
         let next = self.queued(next);
-        reach::operate(self.world, Ctx::DEFAULT, next, self.place, AtomicOp::And, !WAITS);
+        reach::operate(self.pes, Ctx::DEFAULT, next, self.place, AtomicOp::And, !WAITS);
     }
-}
-
-pub unsafe fn set_lock(name: &'static str, lock: *mut c_long) {
-    let world = world(name);
-    let found = Lock::of(world, name, lock);
-    world.locks.acquire(world, lock as usize);
-    found.set();
-}
-
-pub unsafe fn test_lock(name: &'static str, lock: *mut c_long) -> c_int {
-    let world = world(name);
-    let found = Lock::of(world, name, lock);
-    if !world.locks.try_acquire(lock as usize) {
-        return 1;
-    }
-    if found.replace_last(0, found.number()) == 0 {
-        return 0;
-    }
-    world.locks.release(lock as usize);
-    1
-}
-
-pub unsafe fn clear_lock(name: &'static str, lock: *mut c_long) {
-    let world = world(name);
-    let found = Lock::of(world, name, lock);
-    order::quiet_context(world, Ctx::DEFAULT);
-    if !world.locks.is_held(lock as usize) {
-        fail::call(name, "lock: this PE does not have the lock");
-    }
-    found.clear();
-    // Only now may another thread of this PE enter the queue.
-    world.locks.release(lock as usize);
 }

@@ -39,19 +39,19 @@ fn export(function: &Function, symbol: &str) -> String {
 
     let mut arguments = vec![format!("\"{}\"", function.name)];
     if function.row.contexts != Contexts::None && !function.ctx {
-        arguments.push("crate::contexts::DEFAULT".to_string());
+        arguments.push("Ctx::DEFAULT".to_string());
     }
     arguments.extend(named.iter().map(|p| rust_name(&p.name)));
 
     format!(
-        "#[no_mangle]\npub unsafe extern \"C\" fn {symbol}({}){result} {{\n    crate::{}({})\n}}\n",
+        "#[no_mangle]\npub unsafe extern \"C\" fn {symbol}({}){result} {{\n    crate::calls::{}({})\n}}\n",
         parameters.join(", "),
         implementation(function),
         arguments.join(", ")
     )
 }
 
-/// Paths and signatures of the implementations that the glue calls, sorted: module and function, then what follows the
+/// Paths and signatures of the implementations that the glue calls, sorted: module below `calls`, and function, then what follows the
 /// name. `T` is the type, `O` the operation.
 pub fn implementations() -> Vec<(&'static str, String)> {
     // Functions whose rows already have a type for `T` share the implementation of a typed family.

@@ -10,6 +10,7 @@ const LIBRARY: &str = "\
 #![allow(warnings)]
 pub mod handles {
     #[derive(Clone, Copy)] #[repr(transparent)] pub struct Ctx(pub usize);
+    impl Ctx { pub const DEFAULT: Ctx = Ctx(1); }
     #[derive(Clone, Copy)] #[repr(transparent)] pub struct Team(pub usize);
     #[repr(C)] pub struct TeamConfig { pub num_contexts: std::ffi::c_int }
     #[repr(C)] pub struct SessionConfig { pub total_ops: usize }
@@ -41,11 +42,11 @@ fn glue_compiles() {
         let (module, name) = path.split_once("::").expect("a module and a function");
         let _ = writeln!(modules.entry(module).or_default(), "    pub unsafe fn {name}{signature} {{ todo!() }}");
     }
-    modules.entry("contexts").or_default().push_str("    pub const DEFAULT: Ctx = Ctx(1);\n");
-    let mut text = LIBRARY.to_string();
+    let mut text = LIBRARY.to_string() + "pub mod calls {\n";
     for (module, functions) in modules {
         let _ = writeln!(text, "pub mod {module} {{\n    use crate::handles::*; use std::ffi::*;\n{functions}}}");
     }
+    text.push_str("}\n");
 
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::write(directory.path().join("glue.in"), exports()).expect("the glue is written");

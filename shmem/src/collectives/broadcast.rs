@@ -4,10 +4,10 @@
 
 use super::barrier::synchronise;
 use super::schedule;
+use crate::groups::{Flag, Group, Way};
 use crate::handles::Ctx;
-use crate::reach::{self, copy, Mode};
-use crate::teams::{Flag, Group, Way};
-use crate::world::{Place, World};
+use crate::reach::{self, copy, Mode, Pes};
+use crate::symmetric::Place;
 
 /// Largest number of PEs to which the root itself writes the block.
 const FROM_ROOT: usize = 16;
@@ -16,18 +16,18 @@ const FROM_ROOT: usize = 16;
 ///
 /// # Safety
 /// The root's source must be readable, and the destination of the others writable.
-pub unsafe fn broadcast_block(world: &World, group: &Group, root: usize, source: *const u8, dest: *mut u8, len: usize) {
+pub unsafe fn broadcast_block(pes: &Pes, group: &Group, root: usize, source: *const u8, dest: *mut u8, len: usize) {
     let (me, area) = (group.me(), group.area());
     if !area.has_free_slot() {
-        synchronise(world, group);
+        synchronise(pes, group);
     }
     let _turn = group.turn();
     let number = area.begin_broadcast();
     let flag = Flag::broadcast(number);
-    let block = if me == root { source } else { area.receive(world, flag, number, len) };
-    next_of(schedule::is_ring(world, group), group.n(), me, root, |to| {
+    let block = if me == root { source } else { area.receive(pes, flag, number, len) };
+    next_of(schedule::is_ring(pes, group), group.n(), me, root, |to| {
         // SAFETY: the source, or the block that has arrived in this PE's slot.
-        unsafe { area.post(world, &world.peers[group.members()[to]], to, (flag, number), block, len) };
+        unsafe { area.post(pes, &pes.peers[group.members()[to]], to, (flag, number), block, len) };
     });
     if me != root {
         // SAFETY: the block has arrived; the caller guarantees the destination.
@@ -41,10 +41,10 @@ const SEGMENT: usize = 32 << 10;
 const SEGMENT_BITS: u32 = 32;
 
 /// Returns true if large data of a broadcast go from PE to PE: the team is a ring, and the neighbours are near.
-pub fn is_chain(world: &World, group: &Group) -> bool {
+pub fn is_chain(pes: &Pes, group: &Group) -> bool {
     let (n, me) = (group.n(), group.me());
-    let is_near = |pe: usize| world.peers[group.members()[pe]].near;
-    schedule::is_ring(world, group) && is_near((me + 1) % n) && is_near((me + n - 1) % n)
+    let is_near = |pe: usize| pes.peers[group.members()[pe]].near;
+    schedule::is_ring(pes, group) && is_near((me + 1) % n) && is_near((me + n - 1) % n)
 }
 
 /// The root's `len` bytes at `data` are put to `dest` of all others, each of which passes on what has arrived there, at its
@@ -52,11 +52,11 @@ pub fn is_chain(world: &World, group: &Group) -> bool {
 ///
 /// # Safety
 /// `data` must be readable, and `dest` a place of `len` bytes.
-pub unsafe fn broadcast_chain(world: &World, group: &Group, root: usize, data: *const u8, dest: Place, len: usize) {
+pub unsafe fn broadcast_chain(pes: &Pes, group: &Group, root: usize, data: *const u8, dest: Place, len: usize) {
     let (n, me, area) = (group.n(), group.me(), group.area());
     let _turn = group.turn();
     let number = area.begin_chain();
-    let peer = |pe: usize| &world.peers[group.members()[pe]];
+    let peer = |pe: usize| &pes.peers[group.members()[pe]];
     let mut next = [None; 2];
     next_of(true, n, me, root, |to| {
         let way = if to == (me + 1) % n { Way::Up } else { Way::Down };
@@ -67,21 +67,21 @@ pub unsafe fn broadcast_chain(world: &World, group: &Group, root: usize, data: *
         false => ((me + 1) % n, Way::Down),
     });
     if let Some((from, way)) = from {
-        area.raise(world, peer(from), from, Flag::Ready(way), number);
+        area.raise(pes, peer(from), from, Flag::Ready(way), number);
     }
     for (segment, at) in (0..len).step_by(SEGMENT).enumerate() {
         let filled = number << SEGMENT_BITS | (segment as u64 + 1);
         if let Some((_, way)) = from {
-            area.wait(world, Flag::Filled(way), filled);
+            area.wait(pes, Flag::Filled(way), filled);
         }
         for (to, way) in next.into_iter().flatten() {
-            area.wait(world, Flag::Ready(way), number);
+            area.wait(pes, Flag::Ready(way), number);
             // SAFETY: the segment lies within both (the caller's guarantee), and has arrived here.
             unsafe {
                 let (from, bytes) = (data.add(at), SEGMENT.min(len - at));
-                reach::put(world, Ctx::DEFAULT, peer(to), dest.plus(at), from, bytes, Mode::Blocking);
+                reach::put(pes, Ctx::DEFAULT, peer(to), dest.plus(at), from, bytes, Mode::Blocking);
             }
-            area.raise(world, peer(to), to, Flag::Filled(way), filled);
+            area.raise(pes, peer(to), to, Flag::Filled(way), filled);
         }
     }
 }

@@ -6,29 +6,28 @@ use super::exchange::{allgather, exchange, exchange_words, BLOCK_MAX};
 use super::schedule::{self, Collective};
 use crate::abi::{NTBRING_ALLGATHER, NTBRING_ALLTOALL, NTBRING_BCAST};
 use crate::fail;
+use crate::groups::Group;
 use crate::handles::Ctx;
-use crate::reach::{self, copy, Mode};
-use crate::rma::size;
-use crate::teams::Group;
-use crate::world::World;
+use crate::reach::{self, copy, Mode, Pes};
+use crate::symmetric::size;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-/// The job, and the name of the C function.
-pub type Call<'a> = (&'a World, &'static str);
+/// The PEs, and the name of the C function.
+pub type Call<'a> = (&'a Pes, &'static str);
 
 /// Reads `len` bytes at a symmetric address of a PE of the team.
 ///
 /// # Safety
 /// `to` must be writable.
-unsafe fn pull((world, name): Call, group: &Group, from: usize, source: *const u8, to: *mut u8, len: usize) {
+unsafe fn pull((pes, name): Call, group: &Group, from: usize, source: *const u8, to: *mut u8, len: usize) {
     if len == 0 {
         return;
     }
-    let place = world.locate(name, "source", source as usize, len);
-    let peer = &world.peers[group.members()[from]];
+    let place = pes.locate(name, "source", source as usize, len);
+    let peer = &pes.peers[group.members()[from]];
     // SAFETY: the place has the bytes (checked); the caller guarantees the destination.
-    unsafe { reach::get(world, Ctx::DEFAULT, peer, place, to, len, Mode::Blocking) };
+    unsafe { reach::get(pes, Ctx::DEFAULT, peer, place, to, len, Mode::Blocking) };
 }
 
 /// The root's bytes become those of all PEs, of the root itself only if `at_root`.
@@ -36,7 +35,7 @@ unsafe fn pull((world, name): Call, group: &Group, from: usize, source: *const u
 /// # Safety
 /// As the specification of the C function says.
 pub unsafe fn broadcast_in(
-    (world, name): Call,
+    (pes, name): Call,
     group: &Group,
     dest: *mut u8,
     source: *const u8,
@@ -54,24 +53,24 @@ pub unsafe fn broadcast_in(
             copy(source, dest, len);
         }
         if len <= BLOCK_MAX {
-            return broadcast_block(world, group, root, source, dest, len);
+            return broadcast_block(pes, group, root, source, dest, len);
         }
-        if is_chain(world, group) {
-            let place = world.locate(name, "dest", dest as usize, len);
+        if is_chain(pes, group) {
+            let place = pes.locate(name, "dest", dest as usize, len);
             let data = if is_root { source } else { dest.cast_const() };
-            return broadcast_chain(world, group, root, data, place, len);
+            return broadcast_chain(pes, group, root, data, place, len);
         }
         // The root's own destination is filled, or stays as it is.
         let (input, output) = if is_root { (source, source.cast_mut()) } else { (dest.cast_const(), dest) };
         let collective = Collective { kind: NTBRING_BCAST, root, input, output, n: len };
-        if schedule::run(world, group, &collective, |_, _, _| {}) {
+        if schedule::run(pes, group, &collective, |_, _, _| {}) {
             return;
         }
-        synchronise(world, group);
+        synchronise(pes, group);
         if !is_root {
-            pull((world, name), group, root, source, dest, len);
+            pull((pes, name), group, root, source, dest, len);
         }
-        synchronise(world, group);
+        synchronise(pes, group);
     }
 }
 
@@ -79,7 +78,7 @@ pub unsafe fn broadcast_in(
 ///
 /// # Safety
 /// As the specification of the C function says.
-pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, source: *const u8, len: usize) {
+pub unsafe fn fcollect_in((pes, name): Call, group: &Group, dest: *mut u8, source: *const u8, len: usize) {
     let me = group.me();
     // SAFETY: the program guarantees both buffers, of which the destination has room for all blocks.
     unsafe {
@@ -88,19 +87,19 @@ pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, sou
             let mut own = MaybeUninit::<[u8; BLOCK_MAX]>::uninit();
             copy(source, own.as_mut_ptr().cast(), len);
             let own = own.as_ptr().cast();
-            allgather(world, group, own, len, |from, block| copy(block, dest.add(from * len), len));
+            allgather(pes, group, own, len, |from, block| copy(block, dest.add(from * len), len));
             return copy(own, dest.add(me * len), len);
         }
         let collective = Collective { kind: NTBRING_ALLGATHER, root: 0, input: source, output: dest, n: len };
-        if schedule::run(world, group, &collective, |_, _, _| {}) {
+        if schedule::run(pes, group, &collective, |_, _, _| {}) {
             return;
         }
-        synchronise(world, group);
+        synchronise(pes, group);
         for from in (1..group.n()).map(|i| (me + i) % group.n()) {
-            pull((world, name), group, from, source, dest.add(from * len), len);
+            pull((pes, name), group, from, source, dest.add(from * len), len);
         }
         copy(source, dest.add(me * len), len);
-        synchronise(world, group);
+        synchronise(pes, group);
     }
 }
 
@@ -108,9 +107,9 @@ pub unsafe fn fcollect_in((world, name): Call, group: &Group, dest: *mut u8, sou
 ///
 /// # Safety
 /// As the specification of the C function says.
-pub unsafe fn collect_in((world, name): Call, group: &Group, dest: *mut u8, source: *const u8, len: usize) {
+pub unsafe fn collect_in((pes, name): Call, group: &Group, dest: *mut u8, source: *const u8, len: usize) {
     let me = group.me();
-    let lengths = exchange_words(world, group, [len as u64, 0]);
+    let lengths = exchange_words(pes, group, [len as u64, 0]);
     let mut at = 0;
     for (from, &[length, _]) in lengths.iter().enumerate() {
         let length = length as usize;
@@ -118,12 +117,12 @@ pub unsafe fn collect_in((world, name): Call, group: &Group, dest: *mut u8, sour
         unsafe {
             match from == me {
                 true => copy(source, dest.add(at), length),
-                false => pull((world, name), group, from, source, dest.add(at), length),
+                false => pull((pes, name), group, from, source, dest.add(at), length),
             }
         }
         at += length;
     }
-    synchronise(world, group);
+    synchronise(pes, group);
 }
 
 /// Distances between consecutive elements, and the number of elements of a block.
@@ -142,7 +141,7 @@ pub struct Spread {
 /// # Safety
 /// As the specification of the C function says.
 pub unsafe fn alltoall_in<T: Copy>(
-    (world, name): Call,
+    (pes, name): Call,
     group: &Group,
     dest: *mut T,
     source: *const T,
@@ -158,25 +157,25 @@ pub unsafe fn alltoall_in<T: Copy>(
         let from_source = |to: usize, i: usize| source.offset((to * n + i) as isize * sst);
         if dst == 1 && sst == 1 && total <= BLOCK_MAX {
             let own = |to: usize| from_source(to, 0).cast();
-            exchange(world, group, own, total, |from, block| copy(block, to_dest(from, 0).cast(), total));
+            exchange(pes, group, own, total, |from, block| copy(block, to_dest(from, 0).cast(), total));
             return copy(from_source(me, 0).cast(), to_dest(me, 0).cast(), total);
         }
         let collective = Collective { kind: NTBRING_ALLTOALL, root: 0, input: source, output: dest, n };
-        if dst == 1 && sst == 1 && schedule::run(world, group, &collective, |_, _, _| {}) {
+        if dst == 1 && sst == 1 && schedule::run(pes, group, &collective, |_, _, _| {}) {
             return;
         }
-        synchronise(world, group);
+        synchronise(pes, group);
         for from in (1..group.n()).map(|i| (me + i) % group.n()) {
             if dst == 1 && sst == 1 {
-                pull((world, name), group, from, from_source(me, 0).cast(), to_dest(from, 0).cast(), total);
+                pull((pes, name), group, from, from_source(me, 0).cast(), to_dest(from, 0).cast(), total);
                 continue;
             }
             for i in 0..n {
                 let (from_there, to_here) = (from_source(me, i).cast(), to_dest(from, i).cast());
-                pull((world, name), group, from, from_there, to_here, size_of::<T>());
+                pull((pes, name), group, from, from_there, to_here, size_of::<T>());
             }
         }
         (0..n).for_each(|i| to_dest(me, i).write(from_source(me, i).read()));
-        synchronise(world, group);
+        synchronise(pes, group);
     }
 }

@@ -5,13 +5,11 @@ use super::exchange::{allgather, BLOCK_MAX};
 use super::moves::Call;
 use super::schedule::{self, Collective};
 use crate::abi::NTBRING_ALLREDUCE;
+use crate::groups::Group;
 use crate::handles::Ctx;
-use crate::order;
 use crate::reach::{self, copy, Mode};
 use crate::reduce::{combine, Reduction, Sum, Zero};
-use crate::rma::size;
-use crate::teams::Group;
-use crate::world::Place;
+use crate::symmetric::{size, Place};
 use smallvec::SmallVec;
 
 /// Elements that are combined at a time, bytes: they stay in a processor's first cache.
@@ -21,14 +19,14 @@ const CHUNK: usize = 16 << 10;
 type Gathered<T> = SmallVec<[T; 16]>;
 
 /// Gets the elements of all PEs of the team by an exchange; they must fit a slot.
-unsafe fn gather<T: Copy>((world, _): Call, group: &Group, source: *const T, n: usize) -> Gathered<T> {
+unsafe fn gather<T: Copy>((pes, _): Call, group: &Group, source: *const T, n: usize) -> Gathered<T> {
     let (total, len) = (group.n() * n, n * size_of::<T>());
     let mut all = Gathered::with_capacity(total);
     let to: *mut T = all.as_mut_ptr();
     // SAFETY: the program guarantees the source; there is room for the elements of all PEs, which are all written.
     unsafe {
         copy(source.cast(), to.add(group.me() * n).cast(), len);
-        allgather(world, group, source.cast(), len, |from, block| copy(block, to.add(from * n).cast(), len));
+        allgather(pes, group, source.cast(), len, |from, block| copy(block, to.add(from * n).cast(), len));
         all.set_len(total);
     }
     all
@@ -38,8 +36,8 @@ unsafe fn gather<T: Copy>((world, _): Call, group: &Group, source: *const T, n: 
 ///
 /// # Safety
 /// The place must have the elements (checked by the caller).
-unsafe fn elements<T: Copy>((world, _): Call, pe: usize, place: Place, n: usize, room: &mut Vec<T>) -> *const T {
-    let peer = &world.peers[pe];
+unsafe fn elements<T: Copy>((pes, _): Call, pe: usize, place: Place, n: usize, room: &mut Vec<T>) -> *const T {
+    let peer = &pes.peers[pe];
     if peer.near {
         return peer.address(place) as *const T;
     }
@@ -48,7 +46,7 @@ unsafe fn elements<T: Copy>((world, _): Call, pe: usize, place: Place, n: usize,
     // SAFETY: the caller's guarantee; there is room for the elements.
     unsafe {
         let to = room.as_mut_ptr().cast();
-        reach::get(world, Ctx::DEFAULT, peer, place, to, n * size_of::<T>(), Mode::Blocking);
+        reach::get(pes, Ctx::DEFAULT, peer, place, to, n * size_of::<T>(), Mode::Blocking);
     }
     room.as_ptr()
 }
@@ -59,7 +57,7 @@ unsafe fn elements<T: Copy>((world, _): Call, pe: usize, place: Place, n: usize,
 /// # Safety
 /// As the specification of the C function says.
 pub unsafe fn reduce_in<T: Copy, R: Reduction<T>>(call: Call, group: &Group, dest: *mut T, source: *const T, n: usize) {
-    let (world, name) = call;
+    let (pes, name) = call;
     let total = size::<T>(name, n);
     // SAFETY: the program guarantees both buffers.
     unsafe {
@@ -73,12 +71,12 @@ pub unsafe fn reduce_in<T: Copy, R: Reduction<T>>(call: Call, group: &Group, des
             return copy(first.cast_const().cast(), dest.cast(), total);
         }
         let collective = Collective { kind: NTBRING_ALLREDUCE, root: 0, input: source, output: dest, n };
-        if schedule::run(world, group, &collective, |to, from, count| combine::<T, R>(to, from, count)) {
+        if schedule::run(pes, group, &collective, |to, from, count| combine::<T, R>(to, from, count)) {
             return;
         }
         let [to, from] = [("dest", dest as usize), ("source", source as usize)]
-            .map(|(what, address)| world.locate(name, what, address, total));
-        synchronise(world, group);
+            .map(|(what, address)| pes.locate(name, what, address, total));
+        synchronise(pes, group);
         let (members, me) = (group.members(), group.me());
         let part = |number: usize| (n as u128 * number as u128 / group.n() as u128) as usize;
         let most = CHUNK / size_of::<T>();
@@ -93,15 +91,15 @@ pub unsafe fn reduce_in<T: Copy, R: Reduction<T>>(call: Call, group: &Group, des
             for &member in &members[1..] {
                 combine::<T, R>(sums, elements(call, member, from.plus(offset), count, &mut room), count);
             }
-            for peer in (0..group.n()).map(|i| &world.peers[members[(me + i) % group.n()]]) {
+            for peer in (0..group.n()).map(|i| &pes.peers[members[(me + i) % group.n()]]) {
                 let from = sums.cast_const().cast();
-                reach::put(world, Ctx::DEFAULT, peer, to.plus(offset), from, bytes, Mode::Blocking);
+                reach::put(pes, Ctx::DEFAULT, peer, to.plus(offset), from, bytes, Mode::Blocking);
             }
             at += count;
         }
         // A barrier may take other ways than what was put.
-        order::quiet_context(world, Ctx::DEFAULT);
-        synchronise(world, group);
+        reach::quiet(pes, Ctx::DEFAULT);
+        synchronise(pes, group);
     }
 }
 
@@ -119,7 +117,7 @@ pub unsafe fn scan_in<T: Copy + Zero>(
 ) where
     Sum: Reduction<T>,
 {
-    let (world, name) = call;
+    let (pes, name) = call;
     let total = size::<T>(name, n);
     let count = group.me() + usize::from(inclusive);
     let mut sums = vec![T::ZERO; n];
@@ -130,13 +128,13 @@ pub unsafe fn scan_in<T: Copy + Zero>(
             (0..count).for_each(|pe| combine::<T, Sum>(sums.as_mut_ptr(), all.as_ptr().add(pe * n), n));
             return copy(sums.as_ptr().cast(), dest.cast(), total);
         }
-        let from = world.locate(name, "source", source as usize, total);
-        synchronise(world, group);
+        let from = pes.locate(name, "source", source as usize, total);
+        synchronise(pes, group);
         let mut room = Vec::new();
         for &member in &group.members()[..count] {
             combine::<T, Sum>(sums.as_mut_ptr(), elements(call, member, from, n, &mut room), n);
         }
-        synchronise(world, group);
+        synchronise(pes, group);
         copy(sums.as_ptr().cast(), dest.cast(), total);
     }
 }

@@ -3,9 +3,8 @@
 
 use crate::abi::*;
 use crate::fail;
-use crate::reach::{copy, Operation};
-use crate::teams::Group;
-use crate::world::World;
+use crate::groups::Group;
+use crate::reach::{copy, Operation, Pes};
 use std::sync::Arc;
 
 /// A collective.
@@ -23,10 +22,10 @@ pub struct Collective<T> {
 }
 
 /// Returns true if a team has one PE on each host, in their order, and not all memory is mapped.
-pub fn is_ring(world: &World, group: &Group) -> bool {
-    let hosts = world.peers.iter().map(|peer| peer.host + 1).max().unwrap_or(0);
-    let in_order = || group.members().iter().zip(0..).all(|(&pe, host)| world.peers[pe].host == host);
-    !world.all_near && group.n() == hosts as usize && group.n() > 2 && in_order()
+pub fn is_ring(pes: &Pes, group: &Group) -> bool {
+    let hosts = pes.peers.iter().map(|peer| peer.host + 1).max().unwrap_or(0);
+    let in_order = || group.members().iter().zip(0..).all(|(&pe, host)| pes.peers[pe].host == host);
+    !pes.all_near && group.n() == hosts as usize && group.n() > 2 && in_order()
 }
 
 /// Runs a collective by a schedule, if there is one for it. `combine` combines a number of elements at the first address,
@@ -35,12 +34,12 @@ pub fn is_ring(world: &World, group: &Group) -> bool {
 /// # Safety
 /// The buffers must be as large as the collective needs.
 pub unsafe fn run<T: Copy>(
-    world: &World,
+    pes: &Pes,
     group: &Group,
     collective: &Collective<T>,
     combine: impl Fn(*mut T, *const T, usize),
 ) -> bool {
-    if !is_ring(world, group) {
+    if !is_ring(pes, group) {
         return false;
     }
     let description = ntbring_collective_t {
@@ -89,16 +88,16 @@ pub unsafe fn run<T: Copy>(
             // SAFETY: the steps stay within the buffers, which are kept until the transfers have ended.
             NTBRING_STEP_SEND => begin(unsafe {
                 let tag = group.area().part(peer) as u64;
-                world.link.send(group.members()[peer], tag, from.cast(), len)
+                pes.link.send(group.members()[peer], tag, from.cast(), len)
             }),
             // SAFETY: as above.
             NTBRING_STEP_RECEIVE => begin(unsafe {
                 let tag = group.area().part(group.me()) as u64;
-                world.link.receive(group.members()[peer], tag, to.cast(), len)
+                pes.link.receive(group.members()[peer], tag, to.cast(), len)
             }),
             NTBRING_STEP_SENT | NTBRING_STEP_RECEIVED => {
                 if let Some(transfer) = transfers.get_mut(number).and_then(Option::take) {
-                    world.link.wait(|| transfer.is_done());
+                    pes.link.wait(|| transfer.is_done());
                 }
             }
             // SAFETY: as above.

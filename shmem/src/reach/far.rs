@@ -2,10 +2,10 @@
 
 use super::link::request;
 use super::operation::Operation;
-use super::{AtomicOp, Mode, Word};
+use super::{AtomicOp, Mode, Pes, Word};
 use crate::abi::*;
 use crate::handles::Ctx;
-use crate::world::{Peer, Place, World};
+use crate::symmetric::{Peer, Place};
 use std::ptr;
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use std::sync::Arc;
 /// As for [`super::put`].
 #[cold]
 #[inline(never)]
-pub unsafe fn put(world: &World, ctx: Ctx, peer: &Peer, to: Place, source: *const u8, len: usize, mode: Mode) {
-    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], [0; 3]);
+pub unsafe fn put(pes: &Pes, ctx: Ctx, peer: &Peer, to: Place, source: *const u8, len: usize, mode: Mode) {
+    let operation = Operation::new([peer.open_requests(), pes.pending.of(ctx)], [0; 3]);
     let mut request = request(peer.pe, &peer.addresses[to.memory as usize], to.at, len);
     request.action = NTBRING_REMOTE_PUT as u8;
     request.data = source.cast();
     request.reports_sent = u8::from(mode == Mode::Blocking);
     // SAFETY: the source stays valid as the caller guarantees; in blocking mode this function waits until it is not
     // needed any more.
-    unsafe { world.link.begin(request, &operation) };
+    unsafe { pes.link.begin(request, &operation) };
     if mode == Mode::Blocking {
-        world.link.wait(|| operation.is_sent());
+        pes.link.wait(|| operation.is_sent());
     }
 }
 
@@ -35,19 +35,19 @@ pub unsafe fn put(world: &World, ctx: Ctx, peer: &Peer, to: Place, source: *cons
 /// As for [`super::get`].
 #[cold]
 #[inline(never)]
-pub unsafe fn get(world: &World, ctx: Ctx, peer: &Peer, from: Place, dest: *mut u8, len: usize, mode: Mode) {
+pub unsafe fn get(pes: &Pes, ctx: Ctx, peer: &Peer, from: Place, dest: *mut u8, len: usize, mode: Mode) {
     let pending = match mode {
         Mode::Blocking => ptr::null(),
-        Mode::NonBlocking => world.contexts.pending(ctx),
+        Mode::NonBlocking => pes.pending.of(ctx),
     };
     let operation = Operation::new([peer.open_requests(), pending], [0; 3]);
     let mut request = request(peer.pe, &peer.addresses[from.memory as usize], from.at, len);
     request.action = NTBRING_REMOTE_GET as u8;
     request.result = dest.cast();
     // SAFETY: the destination stays valid as the caller guarantees; in blocking mode this function waits for the end.
-    unsafe { world.link.begin(request, &operation) };
+    unsafe { pes.link.begin(request, &operation) };
     if mode == Mode::Blocking {
-        world.link.wait(|| operation.is_done());
+        pes.link.wait(|| operation.is_done());
     }
 }
 
@@ -95,31 +95,31 @@ fn result<W: Word>(operation: &Operation) -> W {
 /// Performs an atomic operation and returns the previous value.
 #[cold]
 #[inline(never)]
-pub fn fetch<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, op: AtomicOp, operand: W) -> W {
+pub fn fetch<W: Word>(pes: &Pes, _ctx: Ctx, peer: &Peer, at: Place, op: AtomicOp, operand: W) -> W {
     let operation = Operation::new([peer.open_requests(), ptr::null()], [operand.bits(), 0, 0]);
     // SAFETY: operands and result lie in the operation, which lives until its end.
-    unsafe { world.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
-    world.link.wait(|| operation.is_done());
+    unsafe { pes.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
+    pes.link.wait(|| operation.is_done());
     result(&operation)
 }
 
 /// Performs an atomic operation, which is complete after the next quiet.
 #[cold]
 #[inline(never)]
-pub fn operate<W: Word>(world: &World, ctx: Ctx, peer: &Peer, at: Place, op: AtomicOp, operand: W) {
-    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], [operand.bits(), 0, 0]);
+pub fn operate<W: Word>(pes: &Pes, ctx: Ctx, peer: &Peer, at: Place, op: AtomicOp, operand: W) {
+    let operation = Operation::new([peer.open_requests(), pes.pending.of(ctx)], [operand.bits(), 0, 0]);
     // SAFETY: as above.
-    unsafe { world.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
+    unsafe { pes.link.begin(atomic::<W>(peer, at, Some(op), &operation), &operation) };
 }
 
 /// Compare-and-swap.
 #[cold]
 #[inline(never)]
-pub fn compare_swap<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, expected: W, new: W) -> W {
+pub fn compare_swap<W: Word>(pes: &Pes, _ctx: Ctx, peer: &Peer, at: Place, expected: W, new: W) -> W {
     let operation = Operation::new([peer.open_requests(), ptr::null()], pair(expected, new));
     // SAFETY: as above.
-    unsafe { world.link.begin(atomic::<W>(peer, at, None, &operation), &operation) };
-    world.link.wait(|| operation.is_done());
+    unsafe { pes.link.begin(atomic::<W>(peer, at, None, &operation), &operation) };
+    pes.link.wait(|| operation.is_done());
     result(&operation)
 }
 
@@ -128,17 +128,17 @@ pub fn compare_swap<W: Word>(world: &World, _ctx: Ctx, peer: &Peer, at: Place, e
 /// # Safety
 /// `to` must be writable until then.
 pub unsafe fn fetch_later<W: Word>(
-    world: &World,
+    pes: &Pes,
     ctx: Ctx,
     peer: &Peer,
     at: Place,
     (op, operand): (AtomicOp, W),
     to: *mut W,
 ) {
-    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], [operand.bits(), 0, 0]);
+    let operation = Operation::new([peer.open_requests(), pes.pending.of(ctx)], [operand.bits(), 0, 0]);
     let request = ntbring_remote_t { result: to.cast(), ..atomic::<W>(peer, at, Some(op), &operation) };
     // SAFETY: the operands lie in the operation; the caller guarantees the result.
-    unsafe { world.link.begin(request, &operation) };
+    unsafe { pes.link.begin(request, &operation) };
 }
 
 /// Compare-and-swap that stores the previous value at `to` by the next quiet.
@@ -146,15 +146,15 @@ pub unsafe fn fetch_later<W: Word>(
 /// # Safety
 /// As for [`fetch_later`].
 pub unsafe fn compare_swap_later<W: Word>(
-    world: &World,
+    pes: &Pes,
     ctx: Ctx,
     peer: &Peer,
     at: Place,
     (expected, new): (W, W),
     to: *mut W,
 ) {
-    let operation = Operation::new([peer.open_requests(), world.contexts.pending(ctx)], pair(expected, new));
+    let operation = Operation::new([peer.open_requests(), pes.pending.of(ctx)], pair(expected, new));
     let request = ntbring_remote_t { result: to.cast(), ..atomic::<W>(peer, at, None, &operation) };
     // SAFETY: as above.
-    unsafe { world.link.begin(request, &operation) };
+    unsafe { pes.link.begin(request, &operation) };
 }

@@ -5,7 +5,7 @@ use super::operation::Operation;
 use super::transfers::{has_arrived, has_left, DATA};
 use crate::abi::*;
 use crate::fail;
-use crate::world::OwnMemory;
+use crate::symmetric::OwnMemory;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

@@ -4,11 +4,11 @@
 //! Messages from one PE to another arrive in order, and are carried out as they arrive, so operations stay in order.
 
 use super::operation::Operation;
-use super::transfers::Transfers;
+use super::transfers::{head, Transfers};
 use super::{copy, near, AtomicOp};
 use crate::abi::*;
 use crate::fail;
-use crate::world::OwnMemory;
+use crate::symmetric::OwnMemory;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
@@ -208,12 +208,6 @@ impl Messages {
             _ => fail::fatal(format_args!("PE {} has sent a reply to no request", event.src)),
         }
     }
-}
-
-/// Returns the words of a message's head; None if it has another size.
-pub fn head<const N: usize>(event: &ntbring_event_t) -> Option<[u64; N]> {
-    // SAFETY: the event has that many aligned bytes.
-    (event.hdr_size as usize == 8 * N).then(|| unsafe { event.hdr.cast::<[u64; N]>().read_unaligned() })
 }
 
 /// Returns operand number `i`, of `len` bytes.

@@ -1,8 +1,24 @@
 //! Atomic operations on mapped memory.
 
-use super::AtomicOp;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// An atomic operation on a word of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicOp {
+    /// Adds the operand.
+    Add,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Replaces the word by the operand.
+    Swap,
+    /// Only reads the word.
+    Fetch,
+}
 
 /// A type of 4 or 8 bytes on which atomic operations are possible.
 pub trait Word: Copy + PartialEq + 'static {

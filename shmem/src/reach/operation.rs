@@ -5,6 +5,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
+/// State of an operation when the call returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A put's source may be reused; what a get or an atomic operation fetches is there.
+    Blocking,
+    /// The operation is complete after the context's next quiet.
+    NonBlocking,
+}
+
 /// An operation.
 pub struct Operation {
     /// Number of parts whose source is still in use.
@@ -36,8 +45,7 @@ impl Operation {
     }
 
     fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
-        // SAFETY: null, or counters of a PE, which lives as long as the world, or of a context, which is not destroyed
-        // before its operations are complete.
+        // SAFETY: null, or counters of a PE or a context, which live as long as the link.
         self.counters.iter().filter_map(|counter| unsafe { counter.as_ref() })
     }
 

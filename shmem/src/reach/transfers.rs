@@ -55,6 +55,12 @@ pub struct Transfers {
     early: HashMap<Key, VecDeque<Early>>,
 }
 
+/// Returns the words of a message's head; None if it has another size.
+pub fn head<const N: usize>(event: &ntbring_event_t) -> Option<[u64; N]> {
+    // SAFETY: the event has that many aligned bytes.
+    (event.hdr_size as usize == 8 * N).then(|| unsafe { event.hdr.cast::<[u64; N]>().read_unaligned() })
+}
+
 /// Removes the first element of a queue in a map, and the queue if it was the last.
 fn take<T>(map: &mut HashMap<Key, VecDeque<T>>, key: Key) -> Option<T> {
     let queue = map.get_mut(&key)?;
@@ -186,7 +192,7 @@ impl Transfers {
 
     /// Handles the arrival of data, of their beginning, or of an offer.
     pub fn arrival(&mut self, event: &mut ntbring_event_t) {
-        let Some([tag]) = super::messages::head::<1>(event) else {
+        let Some([tag]) = head::<1>(event) else {
             fail::fatal(format_args!("PE {} has sent data without a tag", event.src));
         };
         let key = (event.src, tag);

@@ -7,11 +7,11 @@
 use super::far;
 use super::link::request;
 use super::operation::Operation;
-use super::AtomicOp;
+use super::{AtomicOp, Pes};
 use crate::abi::*;
 use crate::fail;
 use crate::handles::Ctx;
-use crate::world::{Memory, Peer, Place, World};
+use crate::symmetric::{Memory, Peer, Place};
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -21,7 +21,7 @@ use std::sync::{Arc, PoisonError};
 /// # Safety
 /// `source` must be readable for `len` bytes.
 #[inline]
-pub unsafe fn put(world: &World, peer: &Peer, to: Place, source: *const u8, len: usize) -> bool {
+pub unsafe fn put(pes: &Pes, peer: &Peer, to: Place, source: *const u8, len: usize) -> bool {
     let Some(writer) = peer.writer(to.memory).filter(|writer| writer.has(to.at, len)) else { return false };
     if peer.requests.load(Ordering::Acquire) != 0 {
         return false;
@@ -32,8 +32,8 @@ pub unsafe fn put(world: &World, peer: &Peer, to: Place, source: *const u8, len:
     if to.memory != Memory::Control {
         peer.is_stored_to.store(true, Ordering::Release);
     }
-    if world.sleepers.is_to_be_woken(world, peer, to.memory) {
-        wake(world, peer, to.memory);
+    if pes.sleepers.is_to_be_woken(peer, to.memory) {
+        wake(pes, peer, to.memory);
     }
     true
 }
@@ -42,28 +42,28 @@ pub unsafe fn put(world: &World, peer: &Peer, to: Place, source: *const u8, len:
 /// overtake it. The default context waits for its answer.
 #[cold]
 #[inline(never)]
-fn wake(world: &World, peer: &Peer, memory: Memory) {
-    let operation = Operation::new([ptr::null(), world.contexts.pending(Ctx::DEFAULT)], [0; 3]);
+fn wake(pes: &Pes, peer: &Peer, memory: Memory) {
+    let operation = Operation::new([ptr::null(), pes.pending.of(Ctx::DEFAULT)], [0; 3]);
     let at = Place { memory, at: 0 };
     // SAFETY: operands and result lie in the operation, which lives until its end.
-    unsafe { world.link.begin(far::atomic::<u64>(peer, at, Some(AtomicOp::Or), &operation), &operation) };
+    unsafe { pes.link.begin(far::atomic::<u64>(peer, at, Some(AtomicOp::Or), &operation), &operation) };
 }
 
 /// Waits until all stores have arrived. Ends the program if a link that they have crossed was down.
 #[cold]
 #[inline(never)]
-pub fn quiet(world: &World) {
+pub fn quiet(pes: &Pes) {
     // Another thread that finds no stores must wait for the end of the calls that have found them.
-    let _turn = world.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = pes.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
     let mut asked: Vec<(&Peer, Arc<Operation>)> = Vec::new();
-    for peer in world.written.iter().map(|&pe| &world.peers[pe]) {
+    for peer in pes.written.iter().map(|&pe| &pes.peers[pe]) {
         let has_stores = peer.is_stored_to.swap(false, Ordering::AcqRel);
         if has_stores && !asked.iter().any(|(other, _)| other.host == peer.host) {
-            asked.push((peer, ask(world, peer)));
+            asked.push((peer, ask(pes, peer)));
         }
     }
     for (peer, operation) in asked {
-        world.link.wait(|| operation.is_done());
+        pes.link.wait(|| operation.is_done());
         if !peer.writer(Memory::Control).is_some_and(|writer| writer.is_intact()) {
             fail::fatal(format_args!("the link to PE {} was down: what was put there may be lost", peer.pe));
         }
@@ -71,12 +71,12 @@ pub fn quiet(world: &World) {
 }
 
 /// Begins a request that changes nothing. Its answer shows that all stores before it have arrived.
-fn ask(world: &World, peer: &Peer) -> Arc<Operation> {
+fn ask(pes: &Pes, peer: &Peer) -> Arc<Operation> {
     let operation = Operation::new([peer.open_requests(), ptr::null()], [0; 3]);
     let mut request = request(peer.pe, &peer.addresses[Memory::Control as usize], 0, 8);
     request.action = NTBRING_REMOTE_GET as u8;
     request.result = operation.result().cast();
     // SAFETY: the result lies in the operation, which lives until its end.
-    unsafe { world.link.begin(request, &operation) };
+    unsafe { pes.link.begin(request, &operation) };
     operation
 }

@@ -1,7 +1,7 @@
 //! The card with which each PE describes itself to the others at the start.
 
 use crate::abi::ntbring_segment_address_t;
-use crate::world::MEMORIES;
+use crate::symmetric::MEMORIES;
 
 /// A PE's card.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,11 @@ impl Card {
         let [version, heap, globals, executable, all_near, mailboxes, segments @ ..] = words;
         let segment = |memory: usize| std::array::from_fn(|i| segments[4 * memory + i]);
         Some(Card { version, heap, globals, executable, all_near, mailboxes, segments: std::array::from_fn(segment) })
+    }
+
+    /// Returns true if the PE has a kind of memory.
+    pub fn has(&self, memory: usize) -> bool {
+        self.segments[memory] != [0; 4]
     }
 
     /// Returns the address of a segment.

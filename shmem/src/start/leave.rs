@@ -11,7 +11,7 @@ use crate::world;
 pub fn leave() {
     let Some(mut world) = world::end() else { return };
     let endpoint = loop {
-        let (endpoint, guard) = world.link.endpoint();
+        let (endpoint, guard) = world.pes.link.endpoint();
         // SAFETY: the endpoint is connected, and no other thread uses it meanwhile.
         let rc = unsafe { ntbring_flush(endpoint) };
         drop(guard);
@@ -19,22 +19,20 @@ pub fn leave() {
         if rc == NTBRING_OK as i32 {
             break endpoint;
         }
-        world.link.poll();
-        world.link.idle(1000);
+        world.pes.link.poll();
+        world.pes.link.idle(1000);
     };
     // No PE accesses the memory of another one any more.
     barrier();
-    world.link.end_polling();
+    world.pes.link.end_polling();
     // SAFETY: no other thread uses the endpoint any more; no PE begins a collective any more. A group that does not exist is ignored.
     check("the ring cannot be left", unsafe { ntbring_group_close(endpoint, GROUP) });
-    for peer in &mut world.peers {
+    for peer in &mut world.pes.peers {
         peer.writers = Default::default();
+        // The globals of this PE stay mapped in their place, from which the program uses them.
         // SAFETY: as above; nothing uses the mappings any more.
         peer.mapped.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });
     }
-    // The globals stay mapped in their place, from which the program uses them.
-    // SAFETY: as above.
-    world.segments.iter_mut().filter_map(Option::take).for_each(|segment| unsafe { segment.free(endpoint) });
     // SAFETY: as above; all PEs have come here.
     check("the ring cannot be left", unsafe { ntbring_linger(endpoint) });
     barrier();

@@ -4,12 +4,11 @@
 //! Each PE has a line for each PE in its control memory, where that one writes its introduction, and a line where it
 //! confirms the latest introduction that it has read. A PE makes one introduction at a time.
 
-use super::{Area, Group};
 use crate::fail;
+use crate::groups::{Area, Control, Group};
 use crate::handles::Ctx;
-use crate::reach;
-use crate::waiting;
-use crate::world::{Memory, Place, World};
+use crate::reach::{self, Pes};
+use crate::symmetric::{Memory, Place};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -40,7 +39,8 @@ impl Introductions {
     /// Makes the group of an active set, whose PEs all call it. This PE is number `me` of `members`.
     pub fn introduce(
         &self,
-        world: &World,
+        pes: &Pes,
+        control: &Control,
         name: &'static str,
         (start, log_stride, count): (usize, u32, usize),
         members: Vec<usize>,
@@ -50,28 +50,28 @@ impl Introductions {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let (made, read) = &mut *numbers;
         *made += 1;
-        let Some(part) = Area::allocate(world, members.len()) else {
+        let Some(part) = Area::allocate(pes, control, members.len()) else {
             fail::call(name, "there is no memory for another active set");
         };
         let mut parts = vec![part; members.len()];
         let others = || members.iter().copied().enumerate().filter(|&(number, _)| number != me);
         for (_, member) in others() {
-            let line = place(world.me);
-            write(world, member, line.plus(SET), set);
-            write(world, member, line.plus(PART), part as u64);
-            write(world, member, line.plus(NUMBER), *made);
+            let line = place(pes.me);
+            write(pes, member, line.plus(SET), set);
+            write(pes, member, line.plus(PART), part as u64);
+            write(pes, member, line.plus(NUMBER), *made);
         }
         for (number, member) in others() {
             let line = place(member);
-            let is_here = || look(world, line.plus(NUMBER)) > read[member] && look(world, line.plus(SET)) == set;
-            waiting::until(world, Memory::Control, is_here);
-            parts[number] = look(world, line.plus(PART)) as usize;
-            read[member] = look(world, line.plus(NUMBER));
-            write(world, member, confirmation(world, world.me), read[member]);
+            let is_here = || look(pes, line.plus(NUMBER)) > read[member] && look(pes, line.plus(SET)) == set;
+            reach::until(pes, Memory::Control, is_here);
+            parts[number] = look(pes, line.plus(PART)) as usize;
+            read[member] = look(pes, line.plus(NUMBER));
+            write(pes, member, confirmation(pes, pes.me), read[member]);
         }
         for (_, member) in others() {
-            let line = confirmation(world, member);
-            waiting::until(world, Memory::Control, || look(world, line) >= *made);
+            let line = confirmation(pes, member);
+            reach::until(pes, Memory::Control, || look(pes, line) >= *made);
         }
         Group::new(members, me, 0, Area::new(parts, me))
     }
@@ -83,17 +83,17 @@ fn place(pe: usize) -> Place {
 }
 
 /// Returns the line of a PE for confirmations.
-fn confirmation(world: &World, pe: usize) -> Place {
-    place(world.n() + pe)
+fn confirmation(pes: &Pes, pe: usize) -> Place {
+    place(pes.n() + pe)
 }
 
 /// Stores a word at a PE, after all that was stored there before.
-fn write(world: &World, pe: usize, at: Place, value: u64) {
-    reach::store(world, Ctx::DEFAULT, &world.peers[pe], at, value);
+fn write(pes: &Pes, pe: usize, at: Place, value: u64) {
+    reach::store(pes, Ctx::DEFAULT, &pes.peers[pe], at, value);
 }
 
 /// Loads a word of this PE's lines.
-fn look(world: &World, at: Place) -> u64 {
+fn look(pes: &Pes, at: Place) -> u64 {
     // SAFETY: a word of this PE's control memory, which is accessed atomically only.
-    unsafe { AtomicU64::from_ptr(world.address(at) as *mut u64) }.load(Ordering::Acquire)
+    unsafe { AtomicU64::from_ptr(pes.address(at) as *mut u64) }.load(Ordering::Acquire)
 }

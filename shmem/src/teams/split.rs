@@ -1,26 +1,29 @@
 //! Creation of teams out of others.
 
-use super::{Area, Group};
+use super::Teams;
 use crate::collectives;
-use crate::handles::{Team, TeamConfig};
-use crate::world::{world, World};
-use ntbring_shmem_api::constants::SHMEM_TEAM_NUM_CONTEXTS;
-use std::ffi::{c_int, c_long};
+use crate::groups::{Area, Group};
+use crate::handles::Team;
+use crate::reach::Pes;
+use std::ffi::c_int;
 
 /// No part in a team: the PE is not in it, or has no memory.
 const NONE: u64 = u64::MAX;
 
 /// A regular part of a team: PEs with these numbers in it.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    start: usize,
-    stride: isize,
-    size: usize,
+pub struct Part {
+    /// Number of its first PE.
+    pub start: usize,
+    /// Distance between the numbers of consecutive PEs.
+    pub stride: isize,
+    /// Number of its PEs.
+    pub size: usize,
 }
 
 impl Part {
     /// Returns the part with these arguments of the program; None if they are impossible in a team of `n`.
-    fn of(start: c_int, stride: c_int, size: c_int, n: usize) -> Option<Part> {
+    pub fn of(start: c_int, stride: c_int, size: c_int, n: usize) -> Option<Part> {
         let last = i64::from(start) + i64::from(stride) * (i64::from(size) - 1);
         let inside = |pe: i64| (0..n as i64).contains(&pe);
         let possible = size >= 1 && (stride != 0 || size == 1) && inside(start.into()) && inside(last);
@@ -32,105 +35,25 @@ impl Part {
     }
 }
 
-/// Returns the number of contexts in a configuration.
-unsafe fn num_contexts(config: *const TeamConfig, mask: c_long) -> c_int {
-    match mask & SHMEM_TEAM_NUM_CONTEXTS != 0 && !config.is_null() {
-        // SAFETY: not null, and the program guarantees a valid object.
-        true => unsafe { (*config).num_contexts },
-        false => 0,
-    }
-}
-
-/// Makes a team of the part in which this PE is, if it is in one. All PEs of the parent call it, each with the part that
-/// it is in. Returns the team, or `Team::INVALID`, and true if all PEs have succeeded.
-fn make(world: &World, parent: &Group, part: Option<Part>, num_contexts: c_int) -> (Team, bool) {
-    let numbers: Vec<usize> = part.into_iter().flat_map(Part::numbers).collect();
-    let mine = numbers.iter().position(|&number| number == parent.me());
-    let own = mine.and_then(|_| Area::allocate(world, numbers.len()));
-    let wants = u64::from(mine.is_some());
-    let card = [wants, own.map_or(NONE, |at| at as u64)];
-    let cards = collectives::exchange_words(world, parent, card);
-    let all = cards.iter().all(|&[wants, at]| wants == 0 || at != NONE);
-    let (Some(me), Some(own), true) = (mine, own, all) else {
-        if let Some(own) = own {
-            Area::new(vec![own], 0).free(world);
-        }
-        return (Team::INVALID, all);
-    };
-    let parts = numbers.iter().map(|&number| cards[number][1] as usize).collect();
-    let members = numbers.iter().map(|&number| parent.members()[number]).collect();
-    debug_assert_eq!(own as u64, cards[numbers[me]][1]);
-    (world.teams.add(Group::new(members, me, num_contexts, Area::new(parts, me))), true)
-}
-
-pub unsafe fn split_strided(
-    name: &'static str,
-    parent: Team,
-    start: c_int,
-    stride: c_int,
-    size: c_int,
-    config: *const TeamConfig,
-    mask: c_long,
-    new: *mut Team,
-) -> c_int {
-    let world = world(name);
-    let mut made = (Team::INVALID, false);
-    if let Some(parent) = world.teams.get(parent) {
-        if let Some(part) = Part::of(start, stride, size, parent.n()) {
-            // SAFETY: the program's guarantee.
-            made = make(world, &parent, Some(part), unsafe { num_contexts(config, mask) });
-        }
-    }
-    // SAFETY: the program guarantees writable memory.
-    unsafe { new.write(made.0) };
-    if made.1 {
-        0
-    } else {
-        -1
-    }
-}
-
-pub unsafe fn split_2d(
-    name: &'static str,
-    parent: Team,
-    xrange: c_int,
-    x_config: *const TeamConfig,
-    x_mask: c_long,
-    x_team: *mut Team,
-    y_config: *const TeamConfig,
-    y_mask: c_long,
-    y_team: *mut Team,
-) -> c_int {
-    let world = world(name);
-    let mut made = [(Team::INVALID, false); 2];
-    if let Some(parent) = world.teams.get(parent).filter(|_| xrange >= 1) {
-        let (n, width) = (parent.n(), (xrange as usize).min(parent.n()));
-        let (column, row) = (parent.me() % width, parent.me() / width);
-        let x = Part { start: row * width, stride: 1, size: width.min(n - row * width) };
-        let y = Part { start: column, stride: width as isize, size: (n - column).div_ceil(width) };
-        // SAFETY: the program's guarantee.
-        let contexts = unsafe { [num_contexts(x_config, x_mask), num_contexts(y_config, y_mask)] };
-        made = [make(world, &parent, Some(x), contexts[0]), make(world, &parent, Some(y), contexts[1])];
-        if !made.iter().all(|made| made.1) {
-            // All PEs of the parent know that; no team is left of it.
-            for (team, _) in &mut made {
-                if let Some(group) = world.teams.get(*team) {
-                    world.teams.remove(*team);
-                    group.area().free(world);
-                }
-                *team = Team::INVALID;
-            }
-        }
-    }
-    // SAFETY: the program guarantees writable memory.
-    unsafe {
-        x_team.write(made[0].0);
-        y_team.write(made[1].0);
-    }
-    if made.iter().all(|made| made.1) {
-        0
-    } else {
-        -1
+impl Teams {
+    /// Makes a team of the part in which this PE is, if it is in one. All PEs of the parent call it, each with the part that
+    /// it is in. Returns the team, or `Team::INVALID`, and true if all PEs have succeeded.
+    pub fn split(&self, pes: &Pes, parent: &Group, part: Part, num_contexts: c_int) -> (Team, bool) {
+        let numbers: Vec<usize> = part.numbers().collect();
+        let mine = numbers.iter().position(|&number| number == parent.me());
+        let own = mine.and_then(|_| Area::allocate(pes, &self.control, numbers.len()));
+        let wants = u64::from(mine.is_some());
+        let card = [wants, own.map_or(NONE, |at| at as u64)];
+        let cards = collectives::exchange_words(pes, parent, card);
+        let all = cards.iter().all(|&[wants, at]| wants == 0 || at != NONE);
+        let (Some(me), Some(own), true) = (mine, own, all) else {
+            own.into_iter().for_each(|own| self.control.free(own));
+            return (Team::INVALID, all);
+        };
+        let parts = numbers.iter().map(|&number| cards[number][1] as usize).collect();
+        let members = numbers.iter().map(|&number| parent.members()[number]).collect();
+        debug_assert_eq!(own as u64, cards[numbers[me]][1]);
+        (self.add(Group::new(members, me, num_contexts, Area::new(parts, me))), true)
     }
 }
 

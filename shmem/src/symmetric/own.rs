@@ -1,6 +1,6 @@
 //! This PE's memory as the target of operations that it carries out itself for far PEs.
 
-use super::{Memory, MEMORIES};
+use super::{Memory, Segment, MEMORIES};
 use crate::abi::{self, ntbring_segment_address_t, ntbring_segment_t};
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 
@@ -54,7 +54,7 @@ impl OwnMemory {
 
 impl OwnSegment {
     /// Describes a segment of `size` bytes.
-    pub fn of(segment: &super::Segment, address: &ntbring_segment_address_t, size: usize) -> OwnSegment {
+    pub fn of(segment: &Segment, address: &ntbring_segment_address_t, size: usize) -> OwnSegment {
         // The token is the third word of an address.
         let token = address.words[2];
         OwnSegment { token, base: segment.base(), size, sleepers: segment.sleepers().0, raw: segment.raw() }

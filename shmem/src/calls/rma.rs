@@ -1,22 +1,13 @@
-//! Puts and gets of contiguous elements. Those of strided elements are in [`crate::strided`].
+//! Puts and gets of contiguous elements. Those of strided elements are in [`super::strided`].
 
-use crate::fail;
 use crate::handles::Ctx;
 use crate::reach::{self, Mode};
+use crate::symmetric::size;
 use crate::world::world;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-pub use crate::strided::{ibget, ibput, iget, iput};
-
-/// Returns the number of bytes of `n` elements. Ends the program if no memory is that large.
-#[inline(always)]
-pub fn size<T>(name: &'static str, n: usize) -> usize {
-    match n.checked_mul(size_of::<T>()) {
-        Some(bytes) if bytes <= isize::MAX as usize => bytes,
-        _ => fail::call(name, format_args!("{n} elements of {} bytes are more than memory can have", size_of::<T>())),
-    }
-}
+pub use super::strided::{ibget, ibput, iget, iput};
 
 /// # Safety
 /// As the specification of the C function says, also for all functions below.
@@ -25,9 +16,9 @@ unsafe fn put_in<T>(name: &'static str, ctx: Ctx, (dest, source): (*mut T, *cons
     let world = world(name);
     let (peer, bytes) = (world.target(name, ctx, pe), size::<T>(name, n));
     if bytes > 0 {
-        let place = world.locate(name, "dest", dest as usize, bytes);
+        let place = world.pes.locate(name, "dest", dest as usize, bytes);
         // SAFETY: the place has room (checked), and the program guarantees the source.
-        unsafe { reach::put(world, ctx, peer, place, source.cast(), bytes, mode) };
+        unsafe { reach::put(&world.pes, ctx, peer, place, source.cast(), bytes, mode) };
     }
 }
 
@@ -36,9 +27,9 @@ unsafe fn get_in<T>(name: &'static str, ctx: Ctx, (dest, source): (*mut T, *cons
     let world = world(name);
     let (peer, bytes) = (world.target(name, ctx, pe), size::<T>(name, n));
     if bytes > 0 {
-        let place = world.locate(name, "source", source as usize, bytes);
+        let place = world.pes.locate(name, "source", source as usize, bytes);
         // SAFETY: the place has the bytes (checked), and the program guarantees the destination.
-        unsafe { reach::get(world, ctx, peer, place, dest.cast(), bytes, mode) };
+        unsafe { reach::get(&world.pes, ctx, peer, place, dest.cast(), bytes, mode) };
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::fail;
 use crate::handles::Ctx;
 use crate::reach::{self, Mode};
-use crate::rma::size;
-use crate::world::{world, Place, World};
+use crate::symmetric::{size, Place};
+use crate::world::world;
 use std::ffi::c_int;
 
 /// Distances between the first elements of consecutive blocks, in elements.
@@ -52,11 +52,11 @@ unsafe fn put<T>(
     if block == 0 || blocks == 0 {
         return;
     }
-    let place = world.locate(name, "dest", dest as usize, extent::<T>(name, "dst", strides.dest, block, blocks));
+    let place = world.pes.locate(name, "dest", dest as usize, extent::<T>(name, "dst", strides.dest, block, blocks));
     extent::<T>(name, "sst", strides.source, block, blocks);
     each_block(place, source, (strides.dest, strides.source), blocks, |to, from| {
         // SAFETY: the place has room for all blocks (checked), and the program guarantees the source.
-        unsafe { reach::put(world, ctx, peer, to, from.cast(), block * size_of::<T>(), Mode::Blocking) }
+        unsafe { reach::put(&world.pes, ctx, peer, to, from.cast(), block * size_of::<T>(), Mode::Blocking) }
     });
 }
 
@@ -74,20 +74,21 @@ unsafe fn get<T>(
     if block == 0 || blocks == 0 {
         return;
     }
-    let place = world.locate(name, "source", source as usize, extent::<T>(name, "sst", strides.source, block, blocks));
+    let place =
+        world.pes.locate(name, "source", source as usize, extent::<T>(name, "sst", strides.source, block, blocks));
     extent::<T>(name, "dst", strides.dest, block, blocks);
-    let fetch = |world: &World, ctx, mode| {
+    let fetch = |ctx, mode| {
         each_block(place, dest.cast_const(), (strides.source, strides.dest), blocks, |from, to| {
             let to = to.cast_mut().cast();
-            // SAFETY: the place has all blocks (checked), and the program guarantees the destination; `world.gather`
+            // SAFETY: the place has all blocks (checked), and the program guarantees the destination; `gather`
             // waits for the end.
-            unsafe { reach::get(world, ctx, peer, from, to, block * size_of::<T>(), mode) }
+            unsafe { reach::get(&world.pes, ctx, peer, from, to, block * size_of::<T>(), mode) }
         });
     };
     match peer.near {
-        true => fetch(world, ctx, Mode::Blocking),
+        true => fetch(ctx, Mode::Blocking),
         // All requests are under way at once.
-        false => world.contexts.gather(world, |ctx| fetch(world, ctx, Mode::NonBlocking)),
+        false => reach::gather(&world.pes, |ctx| fetch(ctx, Mode::NonBlocking)),
     }
 }
 

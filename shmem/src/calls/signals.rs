@@ -1,11 +1,11 @@
 //! Puts with signals, and signal operations.
 
+use super::compare::Cmp;
 use crate::fail;
 use crate::handles::Ctx;
 use crate::reach::{self, AtomicOp, Mode};
-use crate::rma::size;
-use crate::waiting::{self, Cmp};
-use crate::world::{world, Peer, Place, World};
+use crate::symmetric::{size, Peer, Place};
+use crate::world::{world, World};
 use ntbring_shmem_api::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ fn word_place(world: &World, name: &'static str, word: *const u64) -> Place {
     if address % 8 != 0 {
         fail::call(name, format_args!("sig_addr: {address:#x} is not a multiple of 8"));
     }
-    world.locate(name, "sig_addr", address, 8)
+    world.pes.locate(name, "sig_addr", address, 8)
 }
 
 /// Updates a signal word after everything that was written to the PE before.
@@ -25,8 +25,8 @@ fn word_place(world: &World, name: &'static str, word: *const u64) -> Place {
 fn signal((world, name): (&World, &'static str), ctx: Ctx, peer: &Peer, word: *mut u64, value: u64, op: c_int) {
     let at = word_place(world, name, word);
     match op {
-        SHMEM_SIGNAL_SET => reach::store(world, ctx, peer, at, value),
-        SHMEM_SIGNAL_ADD => reach::operate(world, ctx, peer, at, AtomicOp::Add, value),
+        SHMEM_SIGNAL_SET => reach::store(&world.pes, ctx, peer, at, value),
+        SHMEM_SIGNAL_ADD => reach::operate(&world.pes, ctx, peer, at, AtomicOp::Add, value),
         _ => fail::call(name, format_args!("sig_op: {op} is neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD")),
     }
 }
@@ -43,9 +43,9 @@ unsafe fn put_in<T>(
     let world = world(name);
     let (peer, bytes) = (world.target(name, ctx, pe), size::<T>(name, n));
     if bytes > 0 {
-        let place = world.locate(name, "dest", dest as usize, bytes);
+        let place = world.pes.locate(name, "dest", dest as usize, bytes);
         // SAFETY: the place has room (checked), and the program guarantees the source.
-        unsafe { reach::put(world, ctx, peer, place, source.cast(), bytes, mode) };
+        unsafe { reach::put(&world.pes, ctx, peer, place, source.cast(), bytes, mode) };
     }
     signal((world, name), ctx, peer, word, value, op);
 }
@@ -105,7 +105,7 @@ pub unsafe fn signal_wait_until(name: &'static str, word: *mut u64, cmp: c_int, 
     let world = world(name);
     let (place, cmp) = (word_place(world, name, word), Cmp::of(name, cmp));
     let mut found = 0;
-    waiting::until(world, place.memory, || {
+    reach::until(&world.pes, place.memory, || {
         // SAFETY: a symmetric word (checked), accessed atomically.
         found = unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire);
         cmp.holds(found, value)

@@ -1,14 +1,11 @@
 //! Memory for the collectives of a team: each of its PEs has a part in its own control memory, which the others write.
 
+use super::control::{Control, LINE};
 use crate::handles::Ctx;
-use crate::reach;
-use crate::waiting;
-use crate::world::{Memory, Peer, Place, World};
+use crate::reach::{self, Pes};
+use crate::symmetric::{Memory, Peer, Place};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::PoisonError;
 
-/// Size of a line of flags, bytes.
-const LINE: usize = 64;
 /// Size of a slot for a block, with its flag, bytes.
 const SLOT: usize = 576;
 /// Largest block of a slot, bytes.
@@ -92,21 +89,8 @@ impl Area {
     }
 
     /// Allocates this PE's part for a team of `n`; None if there is no memory.
-    pub fn allocate(world: &World, n: usize) -> Option<usize> {
-        let mut control = world.control.lock().unwrap_or_else(PoisonError::into_inner);
-        let (bytes, segment) = (Self::bytes(n), world.segment(Memory::Control));
-        let at = control.allocate(bytes, LINE)?;
-        let backed = world.control_backed.load(Ordering::Relaxed);
-        if at + bytes > backed {
-            if segment.grow(backed, at + bytes - backed).is_err() {
-                control.free(at);
-                return None;
-            }
-            world.control_backed.store(at + bytes, Ordering::Relaxed);
-        }
-        // SAFETY: the part was just allocated; no other PE knows it yet.
-        unsafe { std::ptr::write_bytes((world.control_base + at) as *mut u8, 0, bytes) };
-        Some(at)
+    pub fn allocate(pes: &Pes, control: &Control, n: usize) -> Option<usize> {
+        control.allocate(pes, Self::bytes(n))
     }
 
     /// Takes over the parts of all PEs of a team, in which this PE has the number `me`.
@@ -116,8 +100,8 @@ impl Area {
     }
 
     /// Frees this PE's part.
-    pub fn free(&self, world: &World) {
-        world.control.lock().unwrap_or_else(PoisonError::into_inner).free(self.parts[self.me]);
+    pub fn free(&self, control: &Control) {
+        control.free(self.parts[self.me]);
     }
 
     /// Returns the offset of a PE's part in its control memory: no other team has it.
@@ -174,22 +158,22 @@ impl Area {
 
     /// Raises a flag of the PE with number `at`.
     #[inline]
-    pub fn raise(&self, world: &World, peer: &Peer, at: usize, flag: Flag, value: u64) {
-        reach::store(world, Ctx::DEFAULT, peer, self.place(at, flag), value);
+    pub fn raise(&self, pes: &Pes, peer: &Peer, at: usize, flag: Flag, value: u64) {
+        reach::store(pes, Ctx::DEFAULT, peer, self.place(at, flag), value);
     }
 
     /// Returns a flag of this PE.
     #[inline]
-    pub fn look(&self, world: &World, flag: Flag) -> u64 {
-        let address = world.address(self.place(self.me, flag));
+    pub fn look(&self, pes: &Pes, flag: Flag) -> u64 {
+        let address = pes.address(self.place(self.me, flag));
         // SAFETY: a word of this PE's part, which is accessed atomically only.
         unsafe { AtomicU64::from_ptr(address as *mut u64) }.load(Ordering::Acquire)
     }
 
     /// Waits until a flag of this PE has reached a value.
     #[inline]
-    pub fn wait(&self, world: &World, flag: Flag, value: u64) {
-        waiting::until(world, Memory::Control, || self.look(world, flag) >= value);
+    pub fn wait(&self, pes: &Pes, flag: Flag, value: u64) {
+        reach::until(pes, Memory::Control, || self.look(pes, flag) >= value);
     }
 
     /// Writes a block of at most [`BLOCK_MAX`] bytes into a slot at the PE with number `at`, then raises its flag.
@@ -198,7 +182,7 @@ impl Area {
     /// The block must be readable.
     pub unsafe fn post(
         &self,
-        world: &World,
+        pes: &Pes,
         peer: &Peer,
         at: usize,
         (flag, number): (Flag, u64),
@@ -209,14 +193,14 @@ impl Area {
         if len > 0 {
             let to = self.place(at, flag).plus(block_offset(len));
             // SAFETY: the slot has room, and the block lives until a blocking put returns.
-            unsafe { reach::put(world, Ctx::DEFAULT, peer, to, block, len, reach::Mode::Blocking) };
+            unsafe { reach::put(pes, Ctx::DEFAULT, peer, to, block, len, reach::Mode::Blocking) };
         }
-        self.raise(world, peer, at, flag, number);
+        self.raise(pes, peer, at, flag, number);
     }
 
     /// Waits for the block of a collective in a slot. Returns its address.
-    pub fn receive(&self, world: &World, flag: Flag, number: u64, len: usize) -> *const u8 {
-        self.wait(world, flag, number);
-        (world.address(self.place(self.me, flag)) + block_offset(len)) as *const u8
+    pub fn receive(&self, pes: &Pes, flag: Flag, number: u64, len: usize) -> *const u8 {
+        self.wait(pes, flag, number);
+        (pes.address(self.place(self.me, flag)) + block_offset(len)) as *const u8
     }
 }

@@ -1,26 +1,9 @@
 //! Another PE, or this one, as the target of operations.
 
-use super::{Memory, MEMORIES};
+use super::{Memory, Place, Segment, Writer, MEMORIES};
 use crate::abi::{self, ntbring_segment_address_t};
-use crate::world::{Segment, Writer};
 use std::ptr;
 use std::sync::atomic::{compiler_fence, fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-/// A place in the symmetric memory of every PE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The kind of memory.
-    pub memory: Memory,
-    /// Offset in it, bytes.
-    pub at: usize,
-}
-
-impl Place {
-    /// Returns the place `bytes` behind this one.
-    pub fn plus(self, bytes: usize) -> Place {
-        Place { at: self.at + bytes, ..self }
-    }
-}
 
 /// A PE.
 pub struct Peer {
@@ -34,7 +17,7 @@ pub struct Peer {
     pub sleepers: [*const AtomicU32; MEMORIES],
     /// True if a full fence is needed between a change and a look at the sleepers.
     pub needs_fence: bool,
-    /// Mappings, by kind.
+    /// Mappings, by kind; of this PE, its own segments.
     pub mapped: [Option<Segment>; MEMORIES],
     /// Memory that can only be written, by kind; none if it is mapped. A PE with any such memory has a writer of its
     /// control memory.
@@ -80,7 +63,7 @@ impl Peer {
             true => fence(Ordering::SeqCst),
             false => compiler_fence(Ordering::SeqCst),
         }
-        // SAFETY: the PE is near, so the word is mapped as long as the world exists.
+        // SAFETY: the PE is near, so the word is mapped as long as this value exists.
         if unsafe { (*self.sleepers[memory as usize]).load(Ordering::Relaxed) } != 0 {
             self.ring(memory);
         }

@@ -9,32 +9,32 @@ use std::ffi::{c_char, c_int, c_void};
 const NAME: &[u8] = b"ntbring\0";
 
 pub unsafe fn my_pe(name: &'static str) -> c_int {
-    world(name).me as c_int
+    world(name).pes.me as c_int
 }
 
 pub unsafe fn n_pes(name: &'static str) -> c_int {
-    world(name).n() as c_int
+    world(name).pes.n() as c_int
 }
 
 pub unsafe fn pe_accessible(name: &'static str, pe: c_int) -> c_int {
-    usize::try_from(pe).is_ok_and(|pe| pe < world(name).n()).into()
+    usize::try_from(pe).is_ok_and(|pe| pe < world(name).pes.n()).into()
 }
 
 pub unsafe fn addr_accessible(name: &'static str, address: *const c_void, pe: c_int) -> c_int {
     let world = world(name);
-    let exists = usize::try_from(pe).is_ok_and(|pe| pe < world.n());
-    (exists && world.find(address as usize, 1).is_some()).into()
+    let exists = usize::try_from(pe).is_ok_and(|pe| pe < world.pes.n());
+    (exists && world.pes.find(address as usize, 1).is_some()).into()
 }
 
 /// Returns the address of a symmetric object of a PE; null if this PE cannot access it by loads and stores. Those PEs
 /// whose memory it can access are its `SHMEM_TEAM_SHARED`.
 fn address(world: &World, dest: *const c_void, pe: usize) -> *mut c_void {
-    if pe == world.me && world.find(dest as usize, 1).is_some() {
+    if pe == world.pes.me && world.pes.find(dest as usize, 1).is_some() {
         return dest.cast_mut();
     }
-    let peer = &world.peers[pe];
-    let shared = world.teams.shared().is_some_and(|team| team.members().contains(&pe));
-    match world.find(dest as usize, 1) {
+    let peer = &world.pes.peers[pe];
+    let shared = world.teams.shared().members().contains(&pe);
+    match world.pes.find(dest as usize, 1) {
         Some(place) if peer.near && shared => peer.address(place) as *mut c_void,
         _ => std::ptr::null_mut(),
     }
@@ -42,7 +42,7 @@ fn address(world: &World, dest: *const c_void, pe: usize) -> *mut c_void {
 
 pub unsafe fn ptr(name: &'static str, dest: *const c_void, pe: c_int) -> *mut c_void {
     let world = world(name);
-    match usize::try_from(pe).ok().filter(|&pe| pe < world.n()) {
+    match usize::try_from(pe).ok().filter(|&pe| pe < world.pes.n()) {
         Some(pe) => address(world, dest, pe),
         None => std::ptr::null_mut(),
     }

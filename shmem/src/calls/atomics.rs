@@ -2,8 +2,9 @@
 
 use crate::fail;
 use crate::handles::Ctx;
-use crate::reach::{self, AtomicOp, Word};
-use crate::world::{world, Peer, Place, World};
+use crate::reach::{self, AtomicOp, Pes, Word};
+use crate::symmetric::{Peer, Place};
+use crate::world::world;
 use std::ffi::c_int;
 
 /// Finds the target of an atomic operation. Ends the program if the address is not that of an aligned symmetric word.
@@ -14,27 +15,27 @@ fn target<W: Word>(
     what: &'static str,
     address: *const W,
     pe: c_int,
-) -> (&'static World, &'static Peer, Place) {
+) -> (&'static Pes, &'static Peer, Place) {
     let world = world(name);
     let peer = world.target(name, ctx, pe);
     let address = address as usize;
     if address % W::SIZE != 0 {
         fail::call(name, format_args!("{what}: {address:#x} is not a multiple of {}, the size of the type", W::SIZE));
     }
-    (world, peer, world.locate(name, what, address, W::SIZE))
+    (&world.pes, peer, world.pes.locate(name, what, address, W::SIZE))
 }
 
 #[inline(always)]
 fn fetch_op<W: Word>(name: &'static str, ctx: Ctx, dest: *const W, op: AtomicOp, operand: W, pe: c_int) -> W {
     let what = if op == AtomicOp::Fetch { "source" } else { "dest" };
-    let (world, peer, at) = target(name, ctx, what, dest, pe);
-    reach::fetch(world, ctx, peer, at, op, operand)
+    let (pes, peer, at) = target(name, ctx, what, dest, pe);
+    reach::fetch(pes, ctx, peer, at, op, operand)
 }
 
 #[inline(always)]
 fn op<W: Word>(name: &'static str, ctx: Ctx, dest: *const W, op: AtomicOp, operand: W, pe: c_int) {
-    let (world, peer, at) = target(name, ctx, "dest", dest, pe);
-    reach::operate(world, ctx, peer, at, op, operand);
+    let (pes, peer, at) = target(name, ctx, "dest", dest, pe);
+    reach::operate(pes, ctx, peer, at, op, operand);
 }
 
 #[inline(always)]
@@ -46,9 +47,9 @@ unsafe fn later<W: Word>(
     operand: W,
     pe: c_int,
 ) {
-    let (world, peer, at) = target(name, ctx, if op == AtomicOp::Fetch { "source" } else { "dest" }, dest, pe);
+    let (pes, peer, at) = target(name, ctx, if op == AtomicOp::Fetch { "source" } else { "dest" }, dest, pe);
     // SAFETY: the program keeps `fetch` until the next quiet.
-    unsafe { reach::fetch_later(world, ctx, peer, at, (op, operand), fetch) };
+    unsafe { reach::fetch_later(pes, ctx, peer, at, (op, operand), fetch) };
 }
 
 #[inline(always)]
@@ -58,14 +59,14 @@ pub unsafe fn fetch<W: Word>(name: &'static str, ctx: Ctx, source: *const W, pe:
 
 #[inline(always)]
 pub unsafe fn set<W: Word>(name: &'static str, ctx: Ctx, dest: *mut W, value: W, pe: c_int) {
-    let (world, peer, at) = target(name, ctx, "dest", dest, pe);
-    reach::set(world, ctx, peer, at, value);
+    let (pes, peer, at) = target(name, ctx, "dest", dest, pe);
+    reach::set(pes, ctx, peer, at, value);
 }
 
 #[inline(always)]
 pub unsafe fn compare_swap<W: Word>(name: &'static str, ctx: Ctx, dest: *mut W, cond: W, value: W, pe: c_int) -> W {
-    let (world, peer, at) = target(name, ctx, "dest", dest, pe);
-    reach::compare_swap(world, ctx, peer, at, cond, value)
+    let (pes, peer, at) = target(name, ctx, "dest", dest, pe);
+    reach::compare_swap(pes, ctx, peer, at, cond, value)
 }
 
 #[inline(always)]
@@ -78,9 +79,9 @@ pub unsafe fn compare_swap_nbi<W: Word>(
     value: W,
     pe: c_int,
 ) {
-    let (world, peer, at) = target(name, ctx, "dest", dest, pe);
+    let (pes, peer, at) = target(name, ctx, "dest", dest, pe);
     // SAFETY: the program keeps `fetch` until the next quiet.
-    unsafe { reach::compare_swap_later(world, ctx, peer, at, (cond, value), fetch) };
+    unsafe { reach::compare_swap_later(pes, ctx, peer, at, (cond, value), fetch) };
 }
 
 #[inline(always)]

@@ -5,7 +5,7 @@
 //! The word that tells it may arrive after another PE has looked at it. The sleeper then finds what was stored when it
 //! wakes by itself, as it does after each short sleep.
 
-use super::{Memory, Peer, World};
+use crate::symmetric::{Memory, Peer};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,6 +16,10 @@ const MEMORY_BITS: u32 = 2;
 
 /// The state of a PE.
 pub struct Sleepers {
+    /// Number of this PE.
+    me: usize,
+    /// Address of its control memory.
+    control: usize,
     /// Offset of the words of all PEs in the control memory of each.
     at: usize,
     /// Number of this PE's threads that sleep, and of sleeps that have begun.
@@ -28,20 +32,22 @@ impl Sleepers {
         n * WORD
     }
 
-    /// Creates the state of a PE whose words lie at an offset of its control memory, and are 0.
-    pub fn new(at: usize) -> Sleepers {
-        Sleepers { at, threads: Mutex::new((0, 0)) }
+    /// Creates the state of PE `me`, whose words lie at offset `at` of its control memory, which has the address
+    /// `control`, and are 0.
+    pub fn new(me: usize, control: usize, at: usize) -> Sleepers {
+        Sleepers { me, control, at, threads: Mutex::new((0, 0)) }
     }
 
-    /// Runs `sleep`, which ends if memory of a kind changes. The PEs that may store there are told of it before and after.
-    pub fn tell(&self, world: &World, memory: Memory, sleep: impl FnOnce()) {
-        if world.written.is_empty() {
+    /// Runs `sleep`, which ends if memory of a kind changes. The PEs that may store there, which are those of `peers` with
+    /// the numbers `written`, are told of it before and after.
+    pub fn tell(&self, peers: &[Peer], written: &[usize], memory: Memory, sleep: impl FnOnce()) {
+        if written.is_empty() {
             return sleep();
         }
         let tell = |word: u64| {
-            for writer in world.written.iter().filter_map(|&pe| world.peers[pe].writer(Memory::Control)) {
+            for writer in written.iter().filter_map(|&pe| peers[pe].writer(Memory::Control)) {
                 // SAFETY: the word is a local. Its place is no other PE's.
-                unsafe { writer.write(self.at + world.me * WORD, std::ptr::from_ref(&word).cast(), WORD) };
+                unsafe { writer.write(self.at + self.me * WORD, std::ptr::from_ref(&word).cast(), WORD) };
             }
         };
         let threads = || self.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,8 +67,8 @@ impl Sleepers {
     /// Returns true if a PE into whose memory this PE has stored is to be woken: it has told that it sleeps until that
     /// memory changes, and this is the first time that this function is called for that sleep.
     #[inline]
-    pub fn is_to_be_woken(&self, world: &World, peer: &Peer, memory: Memory) -> bool {
-        let word = world.control_base + self.at + peer.pe * WORD;
+    pub fn is_to_be_woken(&self, peer: &Peer, memory: Memory) -> bool {
+        let word = self.control + self.at + peer.pe * WORD;
         // SAFETY: an aligned word of this PE's control memory, which is accessed atomically only.
         let word = unsafe { AtomicU64::from_ptr(word as *mut u64) }.load(Ordering::Relaxed);
         word != 0

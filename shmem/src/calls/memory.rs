@@ -1,17 +1,16 @@
 //! The functions of the symmetric heap. All PEs call them with the same arguments, so that their heaps stay alike.
 
+use crate::allocator::Allocator;
 use crate::collectives::{exchange_words, synchronise};
 use crate::fail;
 use crate::handles::Ctx;
-use crate::order;
-use crate::reach::copy;
-use crate::world::{world, Memory, World};
+use crate::reach::{self, copy};
+use crate::symmetric::Memory;
+use crate::world::{world, World};
 use std::ffi::{c_long, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
-
-use crate::heap::Allocator;
 
 /// Alignment of allocations without a wish of their own, bytes.
 const ALIGN: usize = 64;
@@ -30,18 +29,18 @@ fn allocator(world: &World) -> MutexGuard<'_, Allocator> {
 
 /// Backs the heap up to `end`. Returns libntbring's error text if that fails.
 fn back(world: &World, end: usize) -> Result<(), String> {
-    let backed = world.heap_backed.load(Ordering::Relaxed);
+    let backed = world.pes.heap_backed.load(Ordering::Relaxed);
     if end <= backed {
         return Ok(());
     }
-    let (segment, size) = (world.segment(Memory::Heap), world.heap_size);
+    let (segment, size) = (world.pes.segment(Memory::Heap), world.heap_size);
     let ample = (end.max(backed + backed.clamp(STEP, STEP_MAX))).next_multiple_of(STEP).min(size);
     let grown = match segment.grow(backed, ample - backed) {
         Ok(()) => ample,
         // Perhaps there is memory for what is needed.
         Err(_) => segment.grow(backed, end - backed).map(|()| end)?,
     };
-    world.heap_backed.store(grown, Ordering::Relaxed);
+    world.pes.heap_backed.store(grown, Ordering::Relaxed);
     Ok(())
 }
 
@@ -54,14 +53,14 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
         Some(at) => back(world, at + len),
         None => Err(format!("the heap has {} bytes (SHMEM_SYMMETRIC_SIZE)", world.heap_size)),
     };
-    let to = found.map_or(ptr::null_mut(), |at| (world.heap_base + at) as *mut c_void);
+    let to = found.map_or(ptr::null_mut(), |at| (world.pes.base[Memory::Heap as usize] + at) as *mut c_void);
     if zeroed && result.is_ok() {
         // SAFETY: the range was just allocated and backed, and no other PE knows it yet.
         unsafe { ptr::write_bytes(to.cast::<u8>(), 0, len) };
     }
     // The place, from 1; 0 if there is no memory.
     let place = found.filter(|_| result.is_ok()).map_or(0, |at| at as u64 + 1);
-    let answers = exchange_words(world, world.teams.world(), [len as u64, place]);
+    let answers = exchange_words(&world.pes, world.teams.world(), [len as u64, place]);
     if let Some((pe, &[other, _])) = answers.iter().enumerate().find(|(_, &[other, _])| other != len as u64) {
         fail::call(name, format_args!("size: this PE asks for {len} bytes, PE {pe} for {other}; all PEs must agree"));
     }
@@ -99,14 +98,14 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
 fn release(world: &World, name: &'static str, at: *mut c_void) {
     len_of(world, name, at);
     agree(world, name, at, 0);
-    allocator(world).free(at as usize - world.heap_base);
+    allocator(world).free(at as usize - world.pes.base[Memory::Heap as usize]);
 }
 
 /// Completes all operations, and waits until all PEs have called it, with the same allocation and size.
 fn agree(world: &World, name: &'static str, at: *mut c_void, size: usize) {
-    order::quiet_context(world, Ctx::DEFAULT);
-    let own = [(at as usize - world.heap_base) as u64, size as u64];
-    let all = exchange_words(world, world.teams.world(), own);
+    reach::quiet(&world.pes, Ctx::DEFAULT);
+    let own = [(at as usize - world.pes.base[Memory::Heap as usize]) as u64, size as u64];
+    let all = exchange_words(&world.pes, world.teams.world(), own);
     if let Some(pe) = all.iter().position(|&other| other != own) {
         fail::call(name, format_args!("PE {pe} calls it with another allocation or size; all PEs must agree"));
     }
@@ -114,7 +113,7 @@ fn agree(world: &World, name: &'static str, at: *mut c_void, size: usize) {
 
 /// Returns the length of an allocation. Ends the program if it is none.
 fn len_of(world: &World, name: &'static str, at: *mut c_void) -> usize {
-    match allocator(world).len_of((at as usize).wrapping_sub(world.heap_base)) {
+    match allocator(world).len_of((at as usize).wrapping_sub(world.pes.base[Memory::Heap as usize])) {
         Some(len) => len,
         None => fail::call(
             name,
@@ -175,9 +174,9 @@ pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut 
     }
     let len = len_of(world, name, at);
     agree(world, name, at, size);
-    if allocator(world).shrink(at as usize - world.heap_base, size) {
+    if allocator(world).shrink(at as usize - world.pes.base[Memory::Heap as usize], size) {
         // All PEs keep it. None may use it before the others have come here.
-        synchronise(world, world.teams.world());
+        synchronise(&world.pes, world.teams.world());
         return at;
     }
     let new = allocate(world, name, size, ALIGN, false);
@@ -185,8 +184,8 @@ pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut 
         // SAFETY: both are allocations of at least the smaller size.
         unsafe { copy(at.cast_const().cast(), new.cast(), len.min(size)) };
         // Others write to the new allocation only when this PE has filled it.
-        synchronise(world, world.teams.world());
-        allocator(world).free(at as usize - world.heap_base);
+        synchronise(&world.pes, world.teams.world());
+        allocator(world).free(at as usize - world.pes.base[Memory::Heap as usize]);
     }
     new
 }
@@ -201,7 +200,7 @@ pub unsafe fn heap_info(
 ) {
     let world = world(name);
     let heap = allocator(world);
-    let numbers = [world.heap_size, world.heap_backed.load(Ordering::Relaxed), heap.used(), heap.largest_free()];
+    let numbers = [world.heap_size, world.pes.heap_backed.load(Ordering::Relaxed), heap.used(), heap.largest_free()];
     for (to, number) in [reserved, backed, used, largest_free].into_iter().zip(numbers) {
         if !to.is_null() {
             // SAFETY: the program guarantees writable memory.
