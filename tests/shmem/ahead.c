@@ -21,6 +21,8 @@ int main(void) {
     static long sums[2], sum[2];
 
     shmem_init();
+    char *all = shmem_malloc((size_t)shmem_n_pes() * 6000);
+    CHECK(all != NULL);
     int me = shmem_my_pe(), pes = shmem_n_pes();
     shmem_team_t teams[2] = {SHMEM_TEAM_WORLD, SHMEM_TEAM_INVALID};
     CHECK_EQ(shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - 1, pes > 1 ? -1 : 0, pes, NULL, 0, &teams[1]), 0);
@@ -54,6 +56,15 @@ int main(void) {
         }
         if (also == 2)
             shmem_team_sync(team);
+        if (also >= 3 && also < 7) {
+            size_t n = lens[also + 4];
+            fill(source, round + (unsigned)shmem_team_my_pe(team), n);
+            CHECK_EQ(shmem_fcollectmem(team, all, source, n), 0);
+            memset(source, 0xee, sizeof source);
+            for (int pe = 0; pe < pes; pe++)
+                for (size_t i = 0; i < n; i++)
+                    CHECK_EQ((unsigned char)all[(size_t)pe * n + i], pattern(round + (unsigned)pe, i));
+        }
     }
     passed("ahead");
     shmem_finalize();

@@ -1,7 +1,8 @@
 //! Collectives that move elements and do not combine them.
 
 use super::barrier::synchronise;
-use super::broadcast::{broadcast_block, broadcast_chain, is_chain};
+use super::broadcast::broadcast_block;
+use super::chain::{allgather_chain, broadcast_chain, is_chain};
 use super::exchange::{allgather, exchange, exchange_words, BLOCK_MAX};
 use super::schedule::{self, Collective};
 use crate::abi::{NTBRING_ALLGATHER, NTBRING_ALLTOALL, NTBRING_BCAST};
@@ -89,6 +90,11 @@ pub unsafe fn fcollect_in((pes, name): Call, group: &Group, dest: *mut u8, sourc
             let own = own.as_ptr().cast();
             allgather(pes, group, own, len, |from, block| copy(block, dest.add(from * len), len));
             return copy(own, dest.add(me * len), len);
+        }
+        if is_chain(pes, group) {
+            let place = pes.locate(name, "dest", dest as usize, size::<u8>(name, len.saturating_mul(group.n())));
+            copy(source, dest.add(me * len), len);
+            return allgather_chain(pes, group, dest, place, len);
         }
         let collective = Collective { kind: NTBRING_ALLGATHER, root: 0, input: source, output: dest, n: len };
         if schedule::run(pes, group, &collective, |_, _, _| {}) {
