@@ -107,14 +107,14 @@ fn glue_has_all_but_long_double_by_value() {
 
     for text in [
         "pub unsafe extern \"C\" fn shmem_float_put(dest: *mut f32, source: *const f32, nelems: usize, pe: c_int) {\n    \
-         crate::rma::put::<f32>(\"shmem_float_put\", crate::contexts::DEFAULT, dest, source, nelems, pe)\n",
+         crate::calls::rma::put::<f32>(\"shmem_float_put\", Ctx::DEFAULT, dest, source, nelems, pe)\n",
         "pub unsafe extern \"C\" fn pshmem_ctx_get128(ctx: Ctx, dest: *mut Bits128, source: *const Bits128, \
          nelems: usize, pe: c_int) {\n    \
-         crate::rma::get::<Bits128>(\"shmem_ctx_get128\", ctx, dest, source, nelems, pe)\n",
-        "crate::collectives::reduce::<ComplexF64, crate::reduce::Sum>(\"shmem_complexd_sum_reduce\", team, dest, ",
+         crate::calls::rma::get::<Bits128>(\"shmem_ctx_get128\", ctx, dest, source, nelems, pe)\n",
+        "crate::calls::collectives::reduce::<ComplexF64, crate::reduce::Sum>(\"shmem_complexd_sum_reduce\", team, dest, ",
         "pub unsafe extern \"C\" fn shmem_ptr(dest: *const c_void, pe: c_int) -> *mut c_void {\n",
         "pub unsafe extern \"C\" fn shmem_pcontrol(level: c_int) {\n",
-        "crate::atomics::fetch_add::<c_long>(\"shmem_long_fadd\", crate::contexts::DEFAULT, dest, value, pe)\n",
+        "crate::calls::atomics::fetch_add::<c_long>(\"shmem_long_fadd\", Ctx::DEFAULT, dest, value, pe)\n",
     ] {
         assert!(glue.contains(text), "{text}");
     }

@@ -23,6 +23,11 @@ const STEP: usize = 1 << 20;
 /// And of this many, at most, beyond what is needed.
 const STEP_MAX: usize = 64 << 20;
 
+/// Returns the address of the heap at this PE.
+fn base(world: &World) -> usize {
+    world.pes.base[Memory::Heap as usize]
+}
+
 fn allocator(world: &World) -> MutexGuard<'_, Allocator> {
     world.heap.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -53,7 +58,7 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
         Some(at) => back(world, at + len),
         None => Err(format!("the heap has {} bytes (SHMEM_SYMMETRIC_SIZE)", world.heap_size)),
     };
-    let to = found.map_or(ptr::null_mut(), |at| (world.pes.base[Memory::Heap as usize] + at) as *mut c_void);
+    let to = found.map_or(ptr::null_mut(), |at| (base(world) + at) as *mut c_void);
     if zeroed && result.is_ok() {
         // SAFETY: the range was just allocated and backed, and no other PE knows it yet.
         unsafe { ptr::write_bytes(to.cast::<u8>(), 0, len) };
@@ -98,13 +103,13 @@ fn allocate(world: &World, name: &'static str, len: usize, align: usize, zeroed:
 fn release(world: &World, name: &'static str, at: *mut c_void) {
     len_of(world, name, at);
     agree(world, name, at, 0);
-    allocator(world).free(at as usize - world.pes.base[Memory::Heap as usize]);
+    allocator(world).free(at as usize - base(world));
 }
 
 /// Completes all operations, and waits until all PEs have called it, with the same allocation and size.
 fn agree(world: &World, name: &'static str, at: *mut c_void, size: usize) {
     reach::quiet(&world.pes, Ctx::DEFAULT);
-    let own = [(at as usize - world.pes.base[Memory::Heap as usize]) as u64, size as u64];
+    let own = [(at as usize - base(world)) as u64, size as u64];
     let all = exchange_words(&world.pes, world.teams.world(), own);
     if let Some(pe) = all.iter().position(|&other| other != own) {
         fail::call(name, format_args!("PE {pe} calls it with another allocation or size; all PEs must agree"));
@@ -113,7 +118,7 @@ fn agree(world: &World, name: &'static str, at: *mut c_void, size: usize) {
 
 /// Returns the length of an allocation. Ends the program if it is none.
 fn len_of(world: &World, name: &'static str, at: *mut c_void) -> usize {
-    match allocator(world).len_of((at as usize).wrapping_sub(world.pes.base[Memory::Heap as usize])) {
+    match allocator(world).len_of((at as usize).wrapping_sub(base(world))) {
         Some(len) => len,
         None => fail::call(
             name,
@@ -174,7 +179,7 @@ pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut 
     }
     let len = len_of(world, name, at);
     agree(world, name, at, size);
-    if allocator(world).shrink(at as usize - world.pes.base[Memory::Heap as usize], size) {
+    if allocator(world).shrink(at as usize - base(world), size) {
         // All PEs keep it. None may use it before the others have come here.
         synchronise(&world.pes, world.teams.world());
         return at;
@@ -185,7 +190,7 @@ pub unsafe fn realloc(name: &'static str, at: *mut c_void, size: usize) -> *mut 
         unsafe { copy(at.cast_const().cast(), new.cast(), len.min(size)) };
         // Others write to the new allocation only when this PE has filled it.
         synchronise(&world.pes, world.teams.world());
-        allocator(world).free(at as usize - world.pes.base[Memory::Heap as usize]);
+        allocator(world).free(at as usize - base(world));
     }
     new
 }

@@ -2,7 +2,7 @@
 
 use crate::allocator::Allocator;
 use crate::reach::Pes;
-use crate::symmetric::Memory;
+use crate::symmetric::{Memory, Place};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ impl Control {
             }
             *backed = at + len;
         }
-        let address = pes.base[Memory::Control as usize] + at;
+        let address = pes.address(Place { memory: Memory::Control, at });
         // SAFETY: the part was just allocated and is backed; no other PE knows it yet.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, len) };
         Some(at)

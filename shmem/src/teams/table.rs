@@ -27,8 +27,8 @@ pub struct Teams {
 
 impl Teams {
     /// Creates the teams that always exist: that of all PEs, and that of the PEs whose memory all of them can map, which are
-    /// those of this host, or all. Their parts of the memory, in which nothing is allocated, lie at the same places at all
-    /// PEs. Panics if it has not [`Teams::bytes`].
+    /// those of this host, or all. Nothing is allocated in `control` yet, so their parts lie at the same places at all PEs.
+    /// Panics if it has less than [`Teams::bytes`].
     pub fn new(pes: &Pes, control: Control) -> Teams {
         let part = || Area::allocate(pes, &control, pes.n()).expect("memory is reserved for it");
         let team = |members: Vec<usize>, part: usize| {
