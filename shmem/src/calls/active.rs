@@ -30,13 +30,13 @@ fn group(world: &World, name: &'static str, (start, log_stride, count): Set) -> 
             ),
         );
     }
+    if count as usize == n {
+        return world.teams.world().clone();
+    }
     let members: Vec<usize> = (0..count as usize).map(|i| start as usize + (i << log_stride)).collect();
     let Some(number) = members.iter().position(|&member| member == me) else {
         fail::call(name, format_args!("PE {me} is not in the active set {members:?}"));
     };
-    if count as usize == n {
-        return world.teams.world().clone();
-    }
     let set = (start as usize, log_stride as u32, count as usize);
     world.teams.active(&world.pes, name, set, members, number)
 }
