@@ -45,9 +45,11 @@ impl Sleepers {
             return sleep();
         }
         let tell = |word: u64| {
-            for writer in written.iter().filter_map(|&pe| peers[pe].writer(Memory::Control)) {
+            let at = self.at + self.me * WORD;
+            let writers = written.iter().filter_map(|&pe| peers[pe].writer(Memory::Control));
+            for writer in writers.filter(|writer| writer.has(at, WORD)) {
                 // SAFETY: the word is a local. Its place is no other PE's.
-                unsafe { writer.write(self.at + self.me * WORD, std::ptr::from_ref(&word).cast(), WORD) };
+                unsafe { writer.write(at, std::ptr::from_ref(&word).cast(), WORD) };
             }
         };
         let threads = || self.threads.lock().unwrap_or_else(PoisonError::into_inner);

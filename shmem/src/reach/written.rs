@@ -55,10 +55,12 @@ fn wake(pes: &Pes, peer: &Peer, memory: Memory) {
 pub fn quiet(pes: &Pes) {
     // Another thread that finds no stores must wait for the end of the calls that have found them.
     let _turn = pes.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+    let peers = pes.written.iter().map(|&pe| &pes.peers[pe]);
+    // All are found before the first question: its answer covers what was stored before.
+    let stored: Vec<&Peer> = peers.filter(|peer| peer.is_stored_to.swap(false, Ordering::AcqRel)).collect();
     let mut asked: Vec<(&Peer, Arc<Operation>)> = Vec::new();
-    for peer in pes.written.iter().map(|&pe| &pes.peers[pe]) {
-        let has_stores = peer.is_stored_to.swap(false, Ordering::AcqRel);
-        if has_stores && !asked.iter().any(|(other, _)| other.host == peer.host) {
+    for peer in stored {
+        if !asked.iter().any(|(other, _)| other.host == peer.host) {
             asked.push((peer, ask(pes, peer)));
         }
     }

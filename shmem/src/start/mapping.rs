@@ -56,7 +56,10 @@ impl Symmetric {
                 }
             }
         };
-        let segments = [create(0), create(1), create(2)];
+        // A window may have no room for all: without the library's own memory no other is written through it.
+        let control = create(Memory::Control as usize);
+        let globals_segment = create(Memory::Globals as usize);
+        let segments = [create(Memory::Heap as usize), globals_segment, control];
         Symmetric { segments, addresses, heap, globals }
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The most memories that a process exposes, and that it opens.
-const EXPOSED_MAX: usize = 64;
+const EXPOSED_MAX: usize = 16;
 const OPENED_MAX: usize = 1024;
 
 /// The exposed and opened memory of a process.

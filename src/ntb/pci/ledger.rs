@@ -56,6 +56,8 @@ pub type Writes = Vec<(usize, u64)>;
 
 /// The books of one host on one link.
 pub struct Ledger {
+    /// Size of the window, bytes.
+    size: u64,
     ranges: Ranges,
     held: [Option<Held>; SLOTS],
     /// Slices of the neighbour's window that processes of this host can write, by their keys: number of uses.
@@ -68,6 +70,7 @@ impl Ledger {
     /// Opens the books for a window of `size` bytes, of which the first `reserved` belong to no slice.
     pub fn new(size: u64, reserved: u64) -> Ledger {
         Ledger {
+            size,
             ranges: Ranges::new(size, reserved),
             held: [const { None }; SLOTS],
             uses: HashMap::new(),
@@ -78,6 +81,20 @@ impl Ledger {
     /// Returns the number of bytes that belong to no slice.
     pub fn free(&self) -> u64 {
         self.ranges.free()
+    }
+
+    /// Returns the number of bytes that memory of processes may take: half of the window, and half of the slices, are kept
+    /// for jobs.
+    pub fn spare(&self) -> u64 {
+        match self.held.iter().flatten().count() < SLOTS / 2 {
+            true => self.free().saturating_sub(self.size / 2),
+            false => 0,
+        }
+    }
+
+    /// Returns true if there is a slice with this key.
+    pub fn has(&self, key: u64) -> bool {
+        self.held.iter().flatten().any(|held| held.key == key)
     }
 
     /// Returns the offsets of all slices, bytes.
@@ -226,6 +243,19 @@ mod tests {
 
     fn write(to: &Host, writes: Writes) {
         writes.into_iter().for_each(|(offset, word)| to.1.word(offset).store(word, Ordering::Release));
+    }
+
+    #[test]
+    fn half_of_the_window_and_of_the_slices_are_kept_for_jobs() {
+        let mut host = Host::new();
+        assert_eq!((host.0.spare(), host.0.has(1)), (31 * PAGE, false));
+        assert!(host.give(1, 20).is_some() && host.0.has(1));
+        assert_eq!(host.0.spare(), 11 * PAGE);
+        assert!(host.give(2, 20).is_some());
+        assert_eq!(host.0.spare(), 0);
+        let mut host = Host::new();
+        (0..SLOTS as u64 / 2).for_each(|key| assert!(host.give(key, 1).is_some()));
+        assert_eq!(host.0.spare(), 0);
     }
 
     #[test]

@@ -18,7 +18,12 @@ impl HeldSegment {
     /// neighbours to which the bytes before them are exposed. The bytes before them must be allocated.
     pub fn grow(&self, from: u64, len: u64) -> io::Result<()> {
         self.segment.grow(from, len)?;
-        self.exposures.iter().try_for_each(|exposure| exposure.grow(from + len).map_err(io::Error::other))
+        self.exposures.iter().try_for_each(|exposure| {
+            exposure.grow(from + len).map_err(|error| {
+                log::warn!("memory cannot be put behind a window ({error}); NTBRING_DIRECT_STORES=off does without");
+                io::Error::other(error)
+            })
+        })
     }
 
     /// Closes the file ([`Segment::seal`]).

@@ -12,8 +12,11 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A process's memory takes at most one part in so many of the free window: others have processes, too.
+/// A process's memory takes at most one part in so many of what there is for such memory: others have processes, too.
 const SHARE: u64 = 4;
+
+/// Bytes that are put behind the window at a time, while the adapter does nothing else.
+const PIECE: u64 = 16 << 20;
 
 /// Memory of a process that the neighbour can write, until this is dropped.
 pub struct ExposedMemory {
@@ -37,9 +40,14 @@ impl Adapter {
         backed: u64,
     ) -> Option<ExposedMemory> {
         let pages = |bytes: u64| bytes.checked_next_multiple_of(PAGE).unwrap_or(0);
-        let len = (self.free() / SHARE / PAGE * PAGE).min(pages(size));
-        let backed = pages(backed).min(len);
-        if self.has_own_memory() || backed == 0 || offset % PAGE != 0 {
+        let (spare, is_taken) = {
+            let ledger = &self.state().ledger;
+            (ledger.spare(), ledger.has(key))
+        };
+        let len = (spare / SHARE / PAGE * PAGE).min(pages(size));
+        let wanted = pages(backed).min(len);
+        let backed = wanted.min(PIECE);
+        if self.has_own_memory() || is_taken || backed == 0 || offset % PAGE != 0 {
             return None;
         }
         let refused = |error: &dyn Display| {
@@ -53,8 +61,10 @@ impl Adapter {
             Ok(memory)
         };
         let (range, _) = self.add(key, user, len, map).map_err(|error| refused(&error)).ok()?;
-        log::debug!("port {}: {len} bytes of a process, of which {backed} exist, are behind the window", self.port);
-        Some(ExposedMemory { adapter: self.clone(), key, range, memory: region, backed: Mutex::new(backed) })
+        log::debug!("port {}: {len} bytes of a process, of which {wanted} exist, are behind the window", self.port);
+        let exposed = ExposedMemory { adapter: self.clone(), key, range, memory: region, backed: Mutex::new(backed) };
+        exposed.grow(wanted).map_err(|error| refused(&error)).ok()?;
+        Some(exposed)
     }
 }
 
@@ -65,16 +75,15 @@ impl Exposure for ExposedMemory {
         let mut before = self.backed.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = backed.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         let after = pages.min(self.memory.len() as u64);
-        if after <= *before {
-            return Ok(());
+        while *before < after {
+            let (offset, len) = (self.range.offset + *before, PIECE.min(after - *before));
+            let piece = self.memory.part(*before as usize, len as usize);
+            let mut state = self.adapter.state();
+            let mapped = self.adapter.chip().function().map_memory(&piece, self.adapter.iova + offset);
+            mapped.map_err(|error| failure(error.to_string()))?;
+            state.pieces.entry(self.range.offset).or_default().push(offset);
+            *before += len;
         }
-        let (offset, len) = (self.range.offset + *before, after - *before);
-        let piece = self.memory.part(*before as usize, len as usize);
-        let mut state = self.adapter.state();
-        let mapped = self.adapter.chip().function().map_memory(&piece, self.adapter.iova + offset);
-        mapped.map_err(|error| failure(error.to_string()))?;
-        state.pieces.entry(self.range.offset).or_default().push(offset);
-        *before = after;
         Ok(())
     }
 }
