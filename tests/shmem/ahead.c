@@ -6,6 +6,7 @@
 
 #define ROUNDS 400
 #define LARGEST 100000
+#define VECTOR 3001
 
 static unsigned state = 12345;
 
@@ -18,7 +19,7 @@ static unsigned next_random(void) {
 int main(void) {
     static const size_t lens[] = {1, 7, 8, 48, 56, 57, 64, 200, 512, 513, 6000, LARGEST};
     static char source[LARGEST], dest[LARGEST];
-    static long sums[2], sum[2];
+    static long sums[VECTOR], sum[VECTOR];
 
     shmem_init();
     char *all = shmem_malloc((size_t)shmem_n_pes() * 6000);
@@ -56,6 +57,17 @@ int main(void) {
         }
         if (also == 2)
             shmem_team_sync(team);
+        if (also >= 7 && also < 11) {
+            size_t n = also < 9 ? 67 : VECTOR;
+            for (size_t i = 0; i < n; i++)
+                sums[i] = (long)(me + 1) * (long)(i + round);
+            /* Also with the result in the place of the elements. */
+            long *result = also % 2 ? sum : sums;
+            CHECK_EQ(shmem_long_sum_reduce(team, result, sums, n), 0);
+            for (size_t i = 0; i < n; i++)
+                CHECK_EQ(result[i], (long)pes * (pes + 1) / 2 * (long)(i + round));
+            memset(sums, 0xee, sizeof sums);
+        }
         if (also >= 3 && also < 7) {
             size_t n = lens[also + 4];
             fill(source, round + (unsigned)shmem_team_my_pe(team), n);

@@ -97,3 +97,57 @@ pub unsafe fn allgather_chain(pes: &Pes, group: &Group, data: *const u8, dest: P
         area.wait(pes, Flag::Filled(way), base + blocks as u64);
     }
 }
+
+/// Combines the `n` elements that each PE has at `source`; all get the results at `dest`, which is at `data` here. Each
+/// direction carries a half of the vector, in as many blocks as there are PEs: each block goes round the ring, where each PE
+/// adds its own elements, and then round again as a result. `combine` combines elements at the first address with those at
+/// the second one.
+///
+/// # Safety
+/// `source` must be readable, and must not overlap the destination.
+pub unsafe fn allreduce_chain<T: Copy>(
+    pes: &Pes,
+    group: &Group,
+    source: *const T,
+    (data, dest): (*mut T, Place),
+    n: usize,
+    combine: impl Fn(*mut T, *const T, usize),
+) {
+    let (count, me, area) = (group.n(), group.me(), group.area());
+    let _turn = group.turn();
+    let base = area.begin_chain() << SEGMENT_BITS;
+    let peer = |pe: usize| &pes.peers[group.members()[pe]];
+    let (above, below) = ((me + 1) % count, (me + count - 1) % count);
+    // In each direction: the next PE, the one before, and where the half begins and ends.
+    let ways = [(Way::Up, above, below, 0, n / 2), (Way::Down, below, above, n / 2, n)];
+    for (way, _, from, ..) in ways {
+        area.raise(pes, peer(from), from, Flag::Ready(way), base);
+    }
+    let steps = 2 * (count - 1);
+    for step in 0..steps {
+        for (way, to, _, begin, end) in ways {
+            let block = match way {
+                Way::Up => (me + 2 * count - step) % count,
+                Way::Down => (me + step) % count,
+            };
+            let bound = |block: usize| begin + (end - begin) * block / count;
+            let (at, elements) = (bound(block), bound(block + 1) - bound(block));
+            // What a PE sends first, its own elements, need not arrive.
+            area.wait(pes, Flag::Filled(way), if step == 0 { 0 } else { base + step as u64 });
+            area.wait(pes, Flag::Ready(way), base);
+            // SAFETY: the block lies within both (the caller's guarantee); what the others have added to it has arrived.
+            unsafe {
+                if (1..count).contains(&step) {
+                    combine(data.add(at), source.add(at), elements);
+                }
+                let from = if step == 0 { source.add(at) } else { data.add(at).cast_const() };
+                let (to_place, len) = (dest.plus(at * size_of::<T>()), elements * size_of::<T>());
+                reach::put(pes, Ctx::DEFAULT, peer(to), to_place, from.cast(), len, Mode::Blocking);
+            }
+            area.raise(pes, peer(to), to, Flag::Filled(way), base + step as u64 + 1);
+        }
+    }
+    for (way, ..) in ways {
+        area.wait(pes, Flag::Filled(way), base + steps as u64);
+    }
+}

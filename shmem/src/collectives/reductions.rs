@@ -1,6 +1,7 @@
 //! Reductions and scans.
 
 use super::barrier::synchronise;
+use super::chain::{allreduce_chain, is_chain};
 use super::exchange::{allgather, BLOCK_MAX};
 use super::moves::Call;
 use super::schedule::{self, Collective};
@@ -69,6 +70,20 @@ pub unsafe fn reduce_in<T: Copy, R: Reduction<T>>(call: Call, group: &Group, des
             let first = all.as_mut_ptr();
             (1..group.n()).for_each(|pe| combine::<T, R>(first, first.add(pe * n), n));
             return copy(first.cast_const().cast(), dest.cast(), total);
+        }
+        if is_chain(pes, group) {
+            let place = pes.locate(name, "dest", dest as usize, total);
+            // A PE adds its elements to others that have arrived in the destination.
+            let mut kept = Vec::<T>::new();
+            let source = if source == dest.cast_const() {
+                kept.reserve(n);
+                copy(source.cast(), kept.as_mut_ptr().cast(), total);
+                kept.as_ptr()
+            } else {
+                source
+            };
+            let combine = |to, from, count| combine::<T, R>(to, from, count);
+            return allreduce_chain(pes, group, source, (dest, place), n, combine);
         }
         let collective = Collective { kind: NTBRING_ALLREDUCE, root: 0, input: source, output: dest, n };
         if schedule::run(pes, group, &collective, |to, from, count| combine::<T, R>(to, from, count)) {
