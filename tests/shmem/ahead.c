@@ -31,7 +31,7 @@ int main(void) {
         shmem_team_t team = teams[next_random() % 4 == 0];
         int root = next_random() % 2 ? (int)(next_random() % (unsigned)pes) : 0;
         size_t len = lens[next_random() % (round % 50 < 40 ? 9 : 12)];
-        unsigned also = next_random() % 40;
+        unsigned also = next_random() % (round < ROUNDS / 2 ? 40 : 4000);
         int slow = (int)(next_random() % (unsigned)pes);
         int is_root = shmem_team_my_pe(team) == root;
         if (is_root)

@@ -17,7 +17,7 @@ const ROUNDS: usize = 32;
 /// Lines for chains.
 const CHAINS: usize = 4;
 /// Slots for broadcasts: a root may be so many broadcasts ahead of the slowest PE.
-const BROADCASTS: usize = 16;
+const BROADCASTS: usize = 64;
 
 /// The parts of a team's memory.
 pub struct Area {
