@@ -9,7 +9,7 @@
 const FAR: usize = 16 << 10;
 
 /// Smallest and largest size in bytes of a chunk between neighbours in coherent memory.
-const NEAR: (usize, usize) = (32 << 10, 128 << 10);
+const NEAR: (usize, usize) = (16 << 10, 128 << 10);
 
 /// A chunk is 1/`PARTS` of the remaining bytes.
 const PARTS: u64 = 16;
@@ -64,11 +64,11 @@ mod tests {
     #[test]
     fn the_more_is_left_the_larger_is_a_piece() {
         let near = ChunkSize::new(None, true);
-        for (left, piece) in [(0, 32), (64, 32), (512, 32), (1024, 64), (1536, 96), (2048, 128), (1 << 40, 128)] {
+        for (left, piece) in [(0, 16), (64, 16), (512, 32), (1024, 64), (1536, 96), (2048, 128), (1 << 40, 128)] {
             assert_eq!(near.piece(left << 10), piece << 10, "{left} KiB are left");
         }
         assert_eq!(near.within(50_000).piece(1 << 30), 50_000);
-        assert_eq!(near.within(20_000).piece(0), 20_000);
+        assert_eq!(near.within(10_000).piece(0), 10_000);
     }
 
     #[test]
