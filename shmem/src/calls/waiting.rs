@@ -63,7 +63,7 @@ struct Several<T> {
     with: Operand<T>,
 }
 
-/// What values are compared with.
+/// The values that others are compared with.
 enum Operand<T> {
     One(T),
     Each(*const T),

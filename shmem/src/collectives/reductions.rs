@@ -52,8 +52,8 @@ unsafe fn elements<T: Copy>((pes, _): Call, pe: usize, place: Place, n: usize, r
     room.as_ptr()
 }
 
-/// Combines the elements of all PEs of the team; all get the results. Few elements are exchanged and combined by each PE;
-/// of many, each PE combines a part and writes it to all.
+/// Combines the elements of all PEs of the team; all get the results. Few elements are exchanged and combined by each PE.
+/// Many go from PE to PE in a ring; otherwise each PE combines a part and writes it to all.
 ///
 /// # Safety
 /// As the specification of the C function says.

@@ -11,7 +11,7 @@ pub const LINE: usize = 64;
 
 /// This PE's control memory.
 pub struct Control {
-    /// What is allocated, and the number of bytes that are backed.
+    /// The allocated parts, and the number of bytes that are backed.
     state: Mutex<(Allocator, usize)>,
 }
 

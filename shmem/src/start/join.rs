@@ -22,8 +22,7 @@ use std::sync::Mutex;
 
 /// Offset of the first allocation in the heap, bytes. Blocks of whole pages begin in the middle of a page, while large
 /// buffers of `malloc` begin 16 bytes behind the start of one: of two buffers at nearly the same place in their pages,
-/// processors take loads from one for loads of what they have just stored to the other, and a get of 64 KiB takes a third
-/// longer (AMD EPYC).
+/// processors take loads from one for loads of what they have just stored to the other, and copies are slower.
 const HEAP_START: usize = 2048;
 
 /// Number of the endpoint, which only messages show: MPI's are numbered from 0.

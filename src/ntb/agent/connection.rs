@@ -29,7 +29,7 @@ pub struct Agent {
     watched: Arc<Watched>,
 }
 
-/// What a thread does when the agent ends.
+/// The work of a thread when the agent ends.
 struct Watched {
     /// Becomes readable when the thread is to end.
     over: EventFd,
