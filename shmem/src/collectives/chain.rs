@@ -8,12 +8,11 @@ use crate::groups::{Flag, Group, Way};
 use crate::handles::Ctx;
 use crate::reach::{self, Mode, Pes};
 use crate::symmetric::Place;
-use std::sync::MutexGuard;
 
 /// Bytes that a PE passes on at a time.
 const SEGMENT: usize = 32 << 10;
-/// Bits of a flag for the number of parts that have arrived; the number of the chain is above them.
-const PART_BITS: u32 = 32;
+/// Bits of a flag for the number of segments of a chain; the number of the chain is above them.
+const SEGMENT_BITS: u32 = 32;
 
 /// Returns true if large data go from PE to PE: the team is a ring, and the neighbours are near.
 pub fn is_chain(pes: &Pes, group: &Group) -> bool {
@@ -22,77 +21,41 @@ pub fn is_chain(pes: &Pes, group: &Group) -> bool {
     schedule::is_ring(pes, group) && is_near((me + 1) % n) && is_near((me + n - 1) % n)
 }
 
-/// A chain that this PE has begun.
-struct Chain<'a> {
-    pes: &'a Pes,
-    group: &'a Group,
-    /// Value of the flags before a part has arrived.
-    base: u64,
-    _turn: MutexGuard<'a, ()>,
-}
-
-impl<'a> Chain<'a> {
-    fn begin(pes: &'a Pes, group: &'a Group) -> Chain<'a> {
-        let _turn = group.turn();
-        Chain { pes, group, base: group.area().begin_chain() << PART_BITS, _turn }
-    }
-
-    /// Returns the number of the next PE in a direction.
-    fn next(&self, way: Way) -> usize {
-        let (n, me) = (self.group.n(), self.group.me());
-        match way {
-            Way::Up => (me + 1) % n,
-            Way::Down => (me + n - 1) % n,
-        }
-    }
-
-    fn raise(&self, pe: usize, flag: Flag, value: u64) {
-        self.group.area().raise(self.pes, &self.pes.peers[self.group.members()[pe]], pe, flag, value);
-    }
-
-    /// Tells the PE from which data come in a direction that they may come.
-    fn expect(&self, way: Way) {
-        self.raise(self.next(way.opposite()), Flag::Ready(way), self.base);
-    }
-
-    /// Waits until so many parts have come in a direction.
-    fn wait(&self, way: Way, parts: usize) {
-        if parts > 0 {
-            self.group.area().wait(self.pes, Flag::Filled(way), self.base + parts as u64);
-        }
-    }
-
-    /// Puts a part to the next PE in a direction, the `number`th, from 1.
-    ///
-    /// # Safety
-    /// `from` must be readable for `len` bytes, and `to` a place of as many.
-    unsafe fn pass(&self, way: Way, number: usize, to: Place, from: *const u8, len: usize) {
-        self.group.area().wait(self.pes, Flag::Ready(way), self.base);
-        let next = self.next(way);
-        let peer = &self.pes.peers[self.group.members()[next]];
-        // SAFETY: the caller's guarantee.
-        unsafe { reach::put(self.pes, Ctx::DEFAULT, peer, to, from, len, Mode::Blocking) };
-        self.raise(next, Flag::Filled(way), self.base + number as u64);
-    }
-}
-
 /// The root's `len` bytes at `data` are put to `dest` of all others, each of which passes on what has arrived there, at its
 /// own `data`.
 ///
 /// # Safety
 /// `data` must be readable, and `dest` a place of `len` bytes.
 pub unsafe fn broadcast_chain(pes: &Pes, group: &Group, root: usize, data: *const u8, dest: Place, len: usize) {
-    let (n, me) = (group.n(), group.me());
-    let chain = Chain::begin(pes, group);
-    let mut passes_on = [false; 2];
-    next_of(true, n, me, root, |to| passes_on[usize::from(to != chain.next(Way::Up))] = true);
-    let from = (me != root).then(|| if (me + n - root) % n <= n / 2 { Way::Up } else { Way::Down });
-    from.into_iter().for_each(|way| chain.expect(way));
+    let (n, me, area) = (group.n(), group.me(), group.area());
+    let _turn = group.turn();
+    let base = area.begin_chain() << SEGMENT_BITS;
+    let peer = |pe: usize| &pes.peers[group.members()[pe]];
+    let mut next = [None; 2];
+    next_of(true, n, me, root, |to| {
+        let way = if to == (me + 1) % n { Way::Up } else { Way::Down };
+        next[way as usize] = Some((to, way));
+    });
+    let from = (me != root).then(|| match (me + n - root) % n <= n / 2 {
+        true => ((me + n - 1) % n, Way::Up),
+        false => ((me + 1) % n, Way::Down),
+    });
+    if let Some((from, way)) = from {
+        area.raise(pes, peer(from), from, Flag::Ready(way), base);
+    }
     for (segment, at) in (0..len).step_by(SEGMENT).enumerate() {
-        from.into_iter().for_each(|way| chain.wait(way, segment + 1));
-        for (way, _) in Way::BOTH.into_iter().zip(passes_on).filter(|(_, passes)| *passes) {
+        let filled = base + segment as u64 + 1;
+        if let Some((_, way)) = from {
+            area.wait(pes, Flag::Filled(way), filled);
+        }
+        for (to, way) in next.into_iter().flatten() {
+            area.wait(pes, Flag::Ready(way), base);
             // SAFETY: the segment lies within both (the caller's guarantee), and has arrived here.
-            unsafe { chain.pass(way, segment + 1, dest.plus(at), data.add(at), SEGMENT.min(len - at)) };
+            unsafe {
+                let (from, bytes) = (data.add(at), SEGMENT.min(len - at));
+                reach::put(pes, Ctx::DEFAULT, peer(to), dest.plus(at), from, bytes, Mode::Blocking);
+            }
+            area.raise(pes, peer(to), to, Flag::Filled(way), filled);
         }
     }
 }
@@ -103,20 +66,36 @@ pub unsafe fn broadcast_chain(pes: &Pes, group: &Group, root: usize, data: *cons
 /// # Safety
 /// `dest` must be a place of as many blocks as there are PEs, at `data`.
 pub unsafe fn allgather_chain(pes: &Pes, group: &Group, data: *const u8, dest: Place, len: usize) {
-    let (n, me) = (group.n(), group.me());
-    let chain = Chain::begin(pes, group);
-    Way::BOTH.into_iter().for_each(|way| chain.expect(way));
-    // Each block goes half of the way round in each direction.
-    let blocks = [(Way::Up, n / 2), (Way::Down, n - 1 - n / 2)];
+    let (n, me, area) = (group.n(), group.me(), group.area());
+    let _turn = group.turn();
+    let base = area.begin_chain() << SEGMENT_BITS;
+    let peer = |pe: usize| &pes.peers[group.members()[pe]];
+    // In each direction: the next PE, the PE from which blocks come, and how many come.
+    let (above, below) = ((me + 1) % n, (me + n - 1) % n);
+    let ways = [(Way::Up, above, below, n / 2), (Way::Down, below, above, n - 1 - n / 2)];
+    for (way, _, from, _) in ways {
+        area.raise(pes, peer(from), from, Flag::Ready(way), base);
+    }
     for distance in 0..n / 2 {
-        for (way, _) in blocks.into_iter().filter(|(_, blocks)| distance < *blocks) {
-            let block = way.back(me, distance, n) * len;
-            chain.wait(way, distance);
-            // SAFETY: the block lies within both (the caller's guarantee), and has arrived here or is this PE's own.
-            unsafe { chain.pass(way, distance + 1, dest.plus(block), data.add(block), len) };
+        for (way, to, _, _) in ways.into_iter().filter(|(.., blocks)| distance < *blocks) {
+            let block = match way {
+                Way::Up => (me + n - distance) % n,
+                Way::Down => (me + distance) % n,
+            };
+            // A PE's own block need not arrive.
+            area.wait(pes, Flag::Filled(way), if distance == 0 { 0 } else { base + distance as u64 });
+            area.wait(pes, Flag::Ready(way), base);
+            // SAFETY: the block lies within both (the caller's guarantee), and has arrived here.
+            unsafe {
+                let (at, from) = (dest.plus(block * len), data.add(block * len));
+                reach::put(pes, Ctx::DEFAULT, peer(to), at, from, len, Mode::Blocking);
+            }
+            area.raise(pes, peer(to), to, Flag::Filled(way), base + distance as u64 + 1);
         }
     }
-    blocks.into_iter().for_each(|(way, blocks)| chain.wait(way, blocks));
+    for (way, _, _, blocks) in ways {
+        area.wait(pes, Flag::Filled(way), base + blocks as u64);
+    }
 }
 
 /// Combines the `n` elements that each PE has at `source`; all get the results at `dest`, which is at `data` here. Each
@@ -134,26 +113,41 @@ pub unsafe fn allreduce_chain<T: Copy>(
     n: usize,
     combine: impl Fn(*mut T, *const T, usize),
 ) {
-    let (count, me) = (group.n(), group.me());
-    let chain = Chain::begin(pes, group);
-    Way::BOTH.into_iter().for_each(|way| chain.expect(way));
+    let (count, me, area) = (group.n(), group.me(), group.area());
+    let _turn = group.turn();
+    let base = area.begin_chain() << SEGMENT_BITS;
+    let peer = |pe: usize| &pes.peers[group.members()[pe]];
+    let (above, below) = ((me + 1) % count, (me + count - 1) % count);
+    // In each direction: the next PE, the one before, and where the half begins and ends.
+    let ways = [(Way::Up, above, below, 0, n / 2), (Way::Down, below, above, n / 2, n)];
+    for (way, _, from, ..) in ways {
+        area.raise(pes, peer(from), from, Flag::Ready(way), base);
+    }
     let steps = 2 * (count - 1);
     for step in 0..steps {
-        for (way, begin, end) in [(Way::Up, 0, n / 2), (Way::Down, n / 2, n)] {
+        for (way, to, _, begin, end) in ways {
+            let block = match way {
+                Way::Up => (me + 2 * count - step) % count,
+                Way::Down => (me + step) % count,
+            };
             let bound = |block: usize| begin + (end - begin) * block / count;
-            let block = way.back(me, step, count);
             let (at, elements) = (bound(block), bound(block + 1) - bound(block));
-            chain.wait(way, step);
+            // What a PE sends first, its own elements, need not arrive.
+            area.wait(pes, Flag::Filled(way), if step == 0 { 0 } else { base + step as u64 });
+            area.wait(pes, Flag::Ready(way), base);
             // SAFETY: the block lies within both (the caller's guarantee); what the others have added to it has arrived.
             unsafe {
                 if (1..count).contains(&step) {
                     combine(data.add(at), source.add(at), elements);
                 }
                 let from = if step == 0 { source.add(at) } else { data.add(at).cast_const() };
-                let len = elements * size_of::<T>();
-                chain.pass(way, step + 1, dest.plus(at * size_of::<T>()), from.cast(), len);
+                let (to_place, len) = (dest.plus(at * size_of::<T>()), elements * size_of::<T>());
+                reach::put(pes, Ctx::DEFAULT, peer(to), to_place, from.cast(), len, Mode::Blocking);
             }
+            area.raise(pes, peer(to), to, Flag::Filled(way), base + step as u64 + 1);
         }
     }
-    Way::BOTH.into_iter().for_each(|way| chain.wait(way, steps));
+    for (way, ..) in ways {
+        area.wait(pes, Flag::Filled(way), base + steps as u64);
+    }
 }

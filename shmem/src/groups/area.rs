@@ -62,28 +62,6 @@ pub enum Way {
     Down,
 }
 
-impl Way {
-    /// Both directions.
-    pub const BOTH: [Way; 2] = [Way::Up, Way::Down];
-
-    /// Returns the other direction.
-    pub fn opposite(self) -> Way {
-        match self {
-            Way::Up => Way::Down,
-            Way::Down => Way::Up,
-        }
-    }
-
-    /// Returns the number of the PE that is `distance` before `pe`, of `n` in a ring, in this direction; `distance` is less
-    /// than `2 n`.
-    pub fn back(self, pe: usize, distance: usize, n: usize) -> usize {
-        match self {
-            Way::Up => (pe + 2 * n - distance) % n,
-            Way::Down => (pe + distance) % n,
-        }
-    }
-}
-
 impl Flag {
     /// Returns the flag of the slot of PE `from` for an exchange with this number.
     pub fn exchange(number: u64, from: usize) -> Flag {
