@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 23
+#define NTBRING_ABI_VERSION 24
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -579,6 +579,99 @@ int ntbring_schedule_begin(const ntbring_collective_t * collective, ntbring_sche
 /* Writes the next step, which the caller carries out before the next call, or returns NTBRING_NONE
  * after the last. */
 int ntbring_schedule_next(ntbring_schedule_t * schedule, ntbring_step_t * step);
+
+/* Collectives through shared buffers: every member of a communicator has a buffer that all members
+ * map. That is possible among the ranks of one host, and among all ranks if all hosts are on one
+ * machine. */
+typedef struct ntbring_shared ntbring_shared_t;
+
+/* Most members of a group. */
+#define NTBRING_SHARED_MAX 64
+
+/* What the other members need to open a member's buffer. All zero: it has none. */
+typedef struct ntbring_shared_card {
+    ntbring_segment_address_t address;
+    uint64_t grain;             /* bytes that members post at a time */
+} ntbring_shared_card_t;
+
+/* Returns 1 if buffers can be shared with `rank`, else 0. */
+int ntbring_can_share(ntbring_endpoint_t * endpoint, int32_t rank);
+
+/* Creates this rank's buffer for a group of `members` ranks, and describes it in *card. */
+int ntbring_shared_create(ntbring_endpoint_t * endpoint, int32_t members,
+                          ntbring_shared_t ** shared, ntbring_shared_card_t * card);
+
+/* Opens the buffers of all members, of which this rank is number `me`. ranks, cards: of all
+ * members. If it fails at one member, the group cannot be used. */
+int ntbring_shared_open(ntbring_endpoint_t * endpoint, ntbring_shared_t * shared, int32_t me,
+                        const int32_t * ranks, const ntbring_shared_card_t * cards);
+
+/* Prevents that further processes open this rank's buffer. To be called when all members have
+ * opened it. */
+int ntbring_shared_seal(ntbring_shared_t * shared);
+
+/* Destroys this rank's part of a group. Other members may still use theirs. NULL is ignored. */
+int ntbring_shared_free(ntbring_shared_t * shared);
+
+/* Wakes a rank that may sleep in a collective. */
+int ntbring_wake(ntbring_endpoint_t * endpoint, int32_t rank);
+
+/* To be called after a wait for something else than an event. Any thread may call it. */
+int ntbring_found(ntbring_endpoint_t * endpoint);
+
+#define NTBRING_SHARED_BARRIER 0
+#define NTBRING_SHARED_BCAST 1  /* output: the data, at the root, too */
+#define NTBRING_SHARED_ALLGATHER 2      /* input: this member's block; output: receives */
+#define NTBRING_SHARED_ALLTOALL 3       /* input: sends; output: receives */
+#define NTBRING_SHARED_REDUCE 4 /* the root alone has an output */
+#define NTBRING_SHARED_ALLREDUCE 5
+#define NTBRING_SHARED_REDUCE_SCATTER 6 /* input: sends; output: this member's slice */
+#define NTBRING_SHARED_SCAN 7
+#define NTBRING_SHARED_EXSCAN 8
+#define NTBRING_SHARED_FAIL 9   /* this member has failed: so will the collective at members that
+                                 * need something of it */
+
+/* A member's block in a buffer, in bytes. */
+typedef struct ntbring_part {
+    uint64_t offset;
+    uint64_t size;
+} ntbring_part_t;
+
+/* Combines `count` elements: to = from (op) to. */
+typedef void (*ntbring_fold_fn) (void *cookie, const void *from, void *to, uint64_t count);
+
+/* Lets other work go on, and may sleep until ntbring_wake. Returns 0 to give up the wait. */
+typedef int (*ntbring_pass_time_fn) (void *cookie);
+
+/* Wakes a member of the group (ntbring_wake). */
+typedef void (*ntbring_wake_member_fn) (void *cookie, int32_t member);
+
+/* Called after a wait in which pass_time was called (ntbring_found). */
+typedef void (*ntbring_found_fn) (void *cookie);
+
+typedef struct ntbring_shared_call {
+    int32_t kind;               /* NTBRING_SHARED_* */
+    int32_t root;
+    const void *input;          /* may be the output in reductions and scans, and this member's
+                                 * block of it in an allgather */
+    uint64_t input_size;        /* bytes */
+    void *output;
+    uint64_t output_size;
+    const ntbring_part_t *sends;        /* blocks of the input; NULL: equal ones */
+    const ntbring_part_t *receives;     /* blocks of the output; NULL: equal ones */
+    uint64_t element_size;      /* reductions: bytes */
+    int32_t op;                 /* NTBRING_OP_*; -1: only fold knows it */
+    int32_t type;               /* NTBRING_TYPE_* */
+    ntbring_fold_fn fold;
+    ntbring_pass_time_fn pass_time;
+    ntbring_wake_member_fn wake;
+    ntbring_found_fn found;
+    void *cookie;
+} ntbring_shared_call_t;
+
+/* Executes a collective, and returns when this member has its result. NTBRING_NONE: pass_time has
+ * given up. */
+int ntbring_shared_run(ntbring_shared_t * shared, const ntbring_shared_call_t * call);
 
 /* The process manager (mpiexec, srun). It gives a process one connection, of the protocol PMI-1,
  * which MPI and OpenSHMEM in the same process share. These functions need no endpoint, and any

@@ -19,6 +19,8 @@ mpi_core_sources   += src/mpid/ch4/netmod/ntbring/func_table.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_rma_far.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_schedule.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_shared.c \
+                      src/mpid/ch4/netmod/ntbring/ntbring_shared_blocks.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_spawn.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_tool.c \
                       src/mpid/ch4/netmod/ntbring/ntbring_win.c \

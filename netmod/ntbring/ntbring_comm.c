@@ -43,13 +43,39 @@ int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
     MPIDI_NTBRING_COMM(comm)->has_group = false;
     MPIDI_NTBRING_COMM(comm)->no_exchange = false;
     MPIDI_NTBRING_COMM(comm)->without_group = 0;
+    MPIDI_NTBRING_COMM(comm)->may_share = false;
+    MPIDI_NTBRING_COMM(comm)->shared_worth = 0;
+    MPIDI_NTBRING_COMM(comm)->shared = NULL;
     return MPI_SUCCESS;
+}
+
+/* Selects the algorithms of a communicator without hierarchy: those by shared buffers are for all
+ * its ranks together, wherever they are. */
+static int select_flat(MPIR_Comm * comm)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Comm flat = *comm;
+
+    flat.hierarchy_kind = MPIR_COMM_HIERARCHY_KIND__FLAT;
+    flat.node_comm = NULL;
+    if (MPIDI_COMM(comm, csel_comm)) {
+        mpi_errno = MPIR_Csel_free(MPIDI_COMM(comm, csel_comm));
+        MPIR_ERR_CHECK(mpi_errno);
+        mpi_errno = MPIR_Csel_prune(MPIDI_global.csel_root, &flat, &MPIDI_COMM(comm, csel_comm));
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 int MPIDI_NTBRING_mpi_comm_commit_post_hook(MPIR_Comm * comm)
 {
     MPIDI_NTBRING_COMM(comm)->is_ring = is_ring(comm);
-    return MPI_SUCCESS;
+    MPIDI_NTBRING_COMM(comm)->may_share = MPIDI_NTBRING_may_share(comm);
+    return MPIDI_NTBRING_COMM(comm)->may_share ? select_flat(comm) : MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
@@ -62,6 +88,7 @@ int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)
     }
 
   fn_exit:
+    MPIDI_NTBRING_close_shared(comm);
     return mpi_errno;
   fn_fail:
     goto fn_exit;

@@ -51,6 +51,9 @@ void MPIDI_NTBRING_lost_add_window(MPIR_Win * win);
 void MPIDI_NTBRING_lost_remove_window(MPIR_Win * win);
 int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm);
 
+bool MPIDI_NTBRING_may_share(MPIR_Comm * comm);
+void MPIDI_NTBRING_close_shared(MPIR_Comm * comm);
+
 int MPIDI_NTBRING_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info * info, MPIR_Comm * comm,
                                void **base, MPIR_Win ** win_p);
 void MPIDI_NTBRING_win_release(MPIR_Win * win);

@@ -34,6 +34,9 @@ typedef struct {
     bool has_group;             /* collectives use ntbring_allgather and ntbring_alltoall */
     bool no_exchange;           /* its group has turned out not to support ntbring_alltoall */
     uint32_t without_group;     /* number of collectives that found no group */
+    bool may_share;             /* its ranks can share buffers */
+    int shared_worth;           /* what its collectives without shared buffers were worth */
+    ntbring_shared_t *shared;   /* NULL: no shared buffers yet */
 } MPIDI_NTBRING_comm_t;
 
 typedef struct {

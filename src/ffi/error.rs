@@ -5,6 +5,7 @@ use ::ntbring_endpoint::EndpointError;
 use ntbring_pmi::PmiError;
 use ntbring_ring::JoinError;
 use ntbring_settings::SettingError;
+use ::ntbring_shared::SharedError;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -95,6 +96,12 @@ impl From<JoinError> for Failure {
             JoinError::Address { .. } => NTBRING_ERR_PROTOCOL,
         };
         Failure { code, text: error.to_string() }
+    }
+}
+
+impl From<SharedError> for Failure {
+    fn from(error: SharedError) -> Failure {
+        Failure { code: NTBRING_ERR_ARGUMENT, text: error.to_string() }
     }
 }
 

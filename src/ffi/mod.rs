@@ -18,6 +18,7 @@ mod pmi;
 mod progress_thread;
 mod schedules;
 mod segments;
+mod shared;
 mod variables;
 mod writers;
 

@@ -3,6 +3,7 @@
 mod external_peers;
 mod pmi;
 mod schedules;
+mod shared;
 
 use super::groups::{
     ntbring_allgather, ntbring_allgather_wait, ntbring_alltoall, ntbring_alltoall_leave, ntbring_alltoall_wait,
@@ -22,6 +23,10 @@ use super::segments::{
     ntbring_can_compute, ntbring_is_mappable, ntbring_is_served, ntbring_remote, ntbring_segment_acquire,
     ntbring_segment_create, ntbring_segment_free, ntbring_segment_lock, ntbring_segment_open, ntbring_segment_release,
     ntbring_segment_seal, ntbring_segment_unlock,
+};
+use super::shared::{
+    ntbring_can_share, ntbring_found, ntbring_shared_create, ntbring_shared_free, ntbring_shared_open, ntbring_shared_run,
+    ntbring_shared_seal, ntbring_wake,
 };
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::writers::{
@@ -110,6 +115,25 @@ same_type! {
     ntbring_alltoall_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_schedule_begin: unsafe extern "C" fn(*const ntbring_collective_t, *mut ntbring_schedule_t) -> i32,
     ntbring_schedule_next: unsafe extern "C" fn(*mut ntbring_schedule_t, *mut ntbring_step_t) -> i32,
+    ntbring_can_share: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_shared_create: unsafe extern "C" fn(
+        *mut ntbring_endpoint_t,
+        i32,
+        *mut *mut ntbring_shared_t,
+        *mut ntbring_shared_card_t,
+    ) -> i32,
+    ntbring_shared_open: unsafe extern "C" fn(
+        *mut ntbring_endpoint_t,
+        *mut ntbring_shared_t,
+        i32,
+        *const i32,
+        *const ntbring_shared_card_t,
+    ) -> i32,
+    ntbring_shared_seal: unsafe extern "C" fn(*mut ntbring_shared_t) -> i32,
+    ntbring_shared_free: unsafe extern "C" fn(*mut ntbring_shared_t) -> i32,
+    ntbring_shared_run: unsafe extern "C" fn(*mut ntbring_shared_t, *const ntbring_shared_call_t) -> i32,
+    ntbring_wake: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
+    ntbring_found: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_pmi_open: unsafe extern "C" fn(*mut ntbring_pmi_job_t) -> i32,
     ntbring_pmi_close: unsafe extern "C" fn() -> i32,
     ntbring_pmi_keep: unsafe extern "C" fn(),

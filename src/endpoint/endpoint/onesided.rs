@@ -3,6 +3,7 @@
 use super::Endpoint;
 use crate::error::EndpointError;
 use crate::onesided::Operation;
+use crate::wire::Packet;
 use crate::Event;
 use ntbring_host::{Segment, SegmentAddress};
 use ntbring_ring::{HeldSegment, Writer};
@@ -35,6 +36,31 @@ impl Endpoint {
     /// Maps a segment of another rank.
     pub fn open_segment(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         self.onesided.segments.open(rank, address)
+    }
+
+    /// True if this rank and another may map buffers that both use ([`Endpoint::create_shared`]).
+    pub fn can_share(&self, rank: u32) -> bool {
+        self.members.can_share(rank)
+    }
+
+    /// Creates a segment of this rank that only ranks which can map it will use.
+    pub fn create_shared(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
+        self.onesided.segments.create_shared(size)
+    }
+
+    /// Maps such a segment of another rank.
+    pub fn open_shared(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
+        self.onesided.segments.open_shared(rank, address)
+    }
+
+    /// Wakes a rank if it sleeps. It is sent a credit that is no news to it.
+    pub fn wake(&mut self, rank: u32) -> Result<(), EndpointError> {
+        self.out.send_bare(rank, Packet::Credit { allowed: 1 }, &[])
+    }
+
+    /// True if more ranks of the job are on this machine than it has cores for.
+    pub fn is_oversubscribed(&self) -> bool {
+        self.members.is_oversubscribed()
     }
 
     /// True if this rank may write a rank's segments through the link, without a request to its host.

@@ -125,6 +125,23 @@ impl Segments {
         Ok(opened)
     }
 
+    /// Creates a segment of this rank that only ranks which can map it will use.
+    pub fn create_shared(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
+        let created = Segment::create(&self.dir, size).map_err(EndpointError::Segment)?;
+        self.own += 1;
+        Ok(created)
+    }
+
+    /// Maps such a segment of another rank.
+    pub fn open_shared(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
+        if !self.members.can_share(rank) || address.file.pid != self.members.pid(rank) {
+            return Err(EndpointError::Argument(format!("rank {rank} has no such buffer, or it cannot be mapped")));
+        }
+        let opened = Segment::open(address).map_err(EndpointError::Segment)?;
+        self.near += 1;
+        Ok(opened)
+    }
+
     /// Tries to acquire the window lock (shared, or exclusive if `alone`) of the segment. Returns false if it is not
     /// available now.
     pub fn hold(&self, segment: &Segment, alone: bool) -> bool {

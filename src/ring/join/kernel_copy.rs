@@ -5,8 +5,8 @@ use crate::policy::LinkPolicy;
 use crate::topology::Topology;
 use ntbring_host::{machine, KernelCopy};
 
-/// Probes kernel copies from and to each rank: the ranks of the own host, and those of neighbours whose links
-/// grant that shortcut. Returns one entry for each rank, in rank order; None where copies are not possible.
+/// Probes kernel copies from and to each rank: the ranks of the own host, and all ranks of a ring whose links grant that
+/// shortcut, because all of its hosts are on one machine then. Returns one entry for each rank, in rank order; None where copies are not possible.
 pub(super) fn probe_kernel_copies(
     topology: &Topology,
     rank: u32,
@@ -24,11 +24,7 @@ pub(super) fn probe_kernel_copies(
     // Process ids are only valid within one process namespace of one machine.
     let granted = |r: u32| {
         cards.of(r).machine == here
-            && match topology.distance(host, topology.host_of(r)) {
-                0 => true,
-                1 => policy.shortcuts().kernel_copies,
-                _ => false,
-            }
+            && (topology.distance(host, topology.host_of(r)) == 0 || policy.shortcuts().kernel_copies)
     };
     (0..topology.size() as u32).map(|r| granted(r).then(|| probe(r)).flatten()).collect()
 }

@@ -224,6 +224,14 @@ impl Membership {
             }
     }
 
+    /// Returns true if this process and a rank may map buffers that both use: on one host, or on any two hosts of a ring
+    /// whose links all grant the shortcut `segments`, because all hosts are on one machine then.
+    pub fn can_share(&self, rank: u32) -> bool {
+        let (topology, host) = (&self.topology, self.host());
+        (rank as usize) < topology.size()
+            && (topology.distance(host, topology.host_of(rank)) == 0 || self.policy.shortcuts().segments)
+    }
+
     /// Returns the ranks of the job whose processes have ended, or whose hosts have been silent for too long.
     pub fn dead(&self) -> Vec<Dead> {
         self.peers.dead(&self.topology, self.host())

@@ -1,0 +1,106 @@
+//! The buffers of a group, as one member sees them.
+
+use crate::layout::{tag, Layout, ASLEEP, PROGRESS};
+use ntbring_host::barrier;
+use ntbring_memory::{InWindow, OutWindow, Region};
+use std::sync::atomic::Ordering;
+
+/// What a member does while it waits for others.
+pub trait Waiting {
+    /// Lets other work go on, and other processes run: called again and again, without a bound, until what the member
+    /// waits for has happened. Returns false if the wait is to be given up, for instance because a member is lost.
+    fn pass_time(&mut self) -> bool;
+
+    /// To be called after a wait in which [`Waiting::pass_time`] was called.
+    fn found(&mut self);
+
+    /// Ends the sleep of a member in [`Waiting::pass_time`].
+    fn wake(&mut self, member: usize);
+}
+
+/// The buffers of a group.
+pub struct Buffers {
+    pub(crate) me: usize,
+    /// The buffers of all members, and their contents.
+    pub(crate) all: Vec<Region>,
+    pub(crate) views: Vec<InWindow>,
+    /// This member's own buffer.
+    pub(crate) mine: OutWindow,
+    pub(crate) layout: Layout,
+    /// Largest number of bytes of a post.
+    pub(crate) grain: usize,
+    /// Number of looks before other work goes on.
+    pub(crate) looks: u32,
+    /// Number of the latest collective.
+    pub(crate) collective: u64,
+    /// The progress of each member, as it was last seen.
+    pub(crate) seen: Vec<u64>,
+    /// As for [`barrier::light`].
+    pub(crate) paired: bool,
+}
+
+impl Buffers {
+    /// Returns the buffers of a group in which this member has number `me`. All members must have the same `layout`
+    /// and `grain`, the largest number of bytes that are posted at a time. `looks`: how often a member looks for a post
+    /// before it calls [`Waiting::pass_time`]. `paired`: as for [`barrier::light`].
+    ///
+    /// The regions must have been zero at first. Panics if one is smaller than the layout.
+    pub fn new(me: usize, all: Vec<Region>, layout: Layout, grain: usize, looks: u32, paired: bool) -> Buffers {
+        assert!(me < all.len() && all.iter().all(|region| region.len() >= layout.bytes()));
+        let grain = grain.clamp(layout.cell().min(4096), layout.cell());
+        let seen = vec![0; all.len()];
+        let views = all.iter().cloned().map(InWindow::new).collect();
+        let mine = OutWindow::new(all[me].clone());
+        Buffers { me, all, views, mine, layout, grain, looks, collective: 0, seen, paired }
+    }
+
+    /// Returns the number of members.
+    pub fn members(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns the number of this member.
+    pub fn me(&self) -> usize {
+        self.me
+    }
+
+    /// Returns the other members, beginning with the one behind this member.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
+        let (me, n) = (self.me, self.members());
+        (1..n).map(move |i| (me + i) % n)
+    }
+
+    /// Leaves the next collective at once: it fails at all members that need something of this one.
+    pub fn fail(&mut self, waiting: &mut dyn Waiting) {
+        self.collective += 1;
+        self.end(waiting);
+    }
+
+    /// Shows that this member has read all that it needs of the current collective.
+    pub(crate) fn end(&self, waiting: &mut dyn Waiting) {
+        self.progress_to(tag(self.collective + 1, 0), waiting);
+    }
+
+    pub(crate) fn progress_to(&self, tag: u64, waiting: &mut dyn Waiting) {
+        self.all[self.me].word(PROGRESS).store(tag, Ordering::Release);
+        self.wake_sleepers(waiting);
+    }
+
+    /// Wakes the members that sleep. To be called after a change of this member's buffer.
+    pub(crate) fn wake_sleepers(&self, waiting: &mut dyn Waiting) {
+        barrier::light(self.paired);
+        for member in self.others() {
+            if self.all[member].word(ASLEEP).load(Ordering::Relaxed) != 0 {
+                waiting.wake(member);
+            }
+        }
+    }
+
+    /// Shows if this member may sleep. After true, it must look once more before it does.
+    pub(crate) fn be_asleep(&self, asleep: bool) {
+        self.all[self.me].word(ASLEEP).store(asleep.into(), Ordering::Relaxed);
+        if asleep {
+            barrier::heavy();
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Errors of collectives.
+
+/// Why a collective has failed at this member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SharedError {
+    /// A member has called a collective of another size.
+    #[error("rank {member} of the communicator has called a collective with another size than this one")]
+    OtherSize {
+        /// The number of the member.
+        member: usize,
+    },
+    /// A member has left the collective before its end.
+    #[error("rank {member} of the communicator has failed in a collective, or called another one")]
+    Left {
+        /// The number of the member.
+        member: usize,
+    },
+    /// The wait was given up ([`crate::Waiting::pass_time`]).
+    #[error("the wait for other ranks was given up")]
+    GivenUp,
+}

@@ -1,0 +1,195 @@
+//! Collectives that move bytes: barrier, broadcast, allgather, alltoall.
+
+use crate::buffers::{Buffers, Waiting};
+use crate::error::SharedError;
+use crate::layout::LINE;
+use crate::operation::{copy, Operation};
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+
+/// Least number of bytes of a post, if a block is divided so that members copy at the same time.
+const PIECE_MIN: usize = 8 << 10;
+/// Number of pieces into which a block is divided at least.
+const PIECES: usize = 4;
+/// Size that a collective has whose members' blocks differ.
+const DIFFERS: u64 = u64::MAX;
+
+/// The blocks of a buffer, one for each member.
+#[derive(Clone, Copy, Debug)]
+pub enum Parts<'a> {
+    /// Blocks of this number of bytes, one behind the other.
+    Equal(usize),
+    /// Offset and size of each block, bytes.
+    Each(&'a [(usize, usize)]),
+}
+
+impl Parts<'_> {
+    /// Returns offset and size of a member's block.
+    pub fn of(&self, member: usize) -> (usize, usize) {
+        match self {
+            Parts::Equal(size) => (member * size, *size),
+            Parts::Each(parts) => parts[member],
+        }
+    }
+
+    fn largest(&self) -> usize {
+        match self {
+            Parts::Equal(size) => *size,
+            Parts::Each(parts) => parts.iter().map(|part| part.1).max().unwrap_or(0),
+        }
+    }
+}
+
+impl Buffers {
+    /// Returns the number of bytes of a block that are posted at a time.
+    fn piece(&self, block: usize) -> usize {
+        block.div_ceil(PIECES).next_multiple_of(LINE).max(PIECE_MIN).min(self.grain)
+    }
+
+    /// Returns the place of a reader among the other members, as one of them sees it.
+    pub(crate) fn place(&self, poster: usize, reader: usize) -> usize {
+        let n = self.members();
+        (reader + n - poster - 1) % n
+    }
+
+    /// Waits until all members have begun the barrier.
+    pub fn barrier(&mut self, waiting: &mut dyn Waiting) -> Result<(), SharedError> {
+        let mut operation = Operation::begin(self, waiting);
+        operation.post(0, 0, 0, |_, _| ())?;
+        for member in operation.buffers.others() {
+            operation.expect(member, 0, 0, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the contents of the root's `data` to that of all members.
+    pub fn broadcast(
+        &mut self,
+        root: usize,
+        data: ForeignRoom,
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), SharedError> {
+        let (len, piece) = (data.len(), self.piece(data.len()));
+        let mut operation = Operation::begin(self, waiting);
+        let is_root = operation.buffers.me == root;
+        for position in 0..len.div_ceil(piece).max(1) {
+            let at = position * piece;
+            let part = data.part(at, piece.min(len - at));
+            let position = position as u64;
+            if is_root {
+                // SAFETY: a room of the application is readable, too.
+                let bytes = unsafe { ForeignBytes::new(part.address(), part.len()) };
+                operation.post(position, part.len(), len as u64, |mine, to| mine.write(to, bytes))?;
+            } else {
+                let post = operation.expect(root, position, part.len(), len as u64)?;
+                operation.copy(post, 0, part);
+                operation.read_before(position + 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers the blocks of all members in each member's `output`, where they lie as `parts` says. `input` may be this
+    /// member's own block there.
+    pub fn allgather(
+        &mut self,
+        input: ForeignBytes,
+        parts: Parts,
+        output: ForeignRoom,
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), SharedError> {
+        let (largest, me) = (parts.largest(), self.me);
+        let piece = self.piece(largest);
+        let mut operation = Operation::begin(self, waiting);
+        for position in 0..largest.div_ceil(piece).max(1) {
+            let at = position * piece;
+            let has = |size: usize| at < size || at == 0;
+            if has(input.len()) {
+                let bytes = input.part(at, piece.min(input.len() - at));
+                operation.post(position as u64, bytes.len(), input.len() as u64, |mine, to| mine.write(to, bytes))?;
+            }
+            for member in operation.buffers.others() {
+                let (offset, size) = parts.of(member);
+                if has(size) {
+                    let part = output.part(offset + at, piece.min(size - at));
+                    let post = operation.expect(member, position as u64, part.len(), size as u64)?;
+                    operation.copy(post, 0, part);
+                }
+            }
+            operation.read_before(position as u64 + 1);
+        }
+        let (offset, size) = parts.of(me);
+        if size != input.len() {
+            return Err(SharedError::OtherSize { member: me });
+        }
+        copy(input, output.part(offset, size));
+        Ok(())
+    }
+
+    /// Sends block j of `input`, where blocks lie as `sends` says, to member j, and stores the block that member i sends
+    /// as block i in `output`.
+    pub fn alltoall(
+        &mut self,
+        (input, sends): (ForeignBytes, Parts),
+        (output, receives): (ForeignRoom, Parts),
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), SharedError> {
+        let (n, me) = (self.members(), self.me);
+        // If sizes differ, the first post begins with those of its blocks, one word for each reader.
+        let (sizes, total) = match sends {
+            Parts::Equal(size) => (0, size as u64),
+            Parts::Each(_) => (((n - 1) * 8).next_multiple_of(LINE), DIFFERS),
+        };
+        let most = ((self.grain - sizes.min(self.grain / 2)) / (n - 1)) & !7;
+        let stride = |at: usize| match sends {
+            Parts::Equal(size) => most.min(size - at),
+            Parts::Each(_) => most,
+        };
+        let mut operation = Operation::begin(self, waiting);
+        let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
+        let (posted, read) = (others(&sends), others(&receives));
+        for position in 0..posted.max(read).div_ceil(most).max(1) {
+            let at = position * most;
+            let head = if position == 0 { sizes } else { 0 };
+            let piece = |(offset, size): (usize, usize)| (offset + at.min(size), most.min(size.saturating_sub(at)));
+            if at < posted || at == 0 {
+                let len = head + (n - 1) * stride(at);
+                let (place, all) = (|reader| (reader + n - me - 1) % n, operation.buffers.others());
+                operation.post(position as u64, len, total, |mine, to| {
+                    for reader in all {
+                        let (from, len) = piece(sends.of(reader));
+                        if head > 0 {
+                            let size = (sends.of(reader).1 as u64).to_ne_bytes();
+                            mine.write(to + place(reader) * 8, (&size[..]).into());
+                        }
+                        mine.write(to + head + place(reader) * stride(at), input.part(from, len));
+                    }
+                })?;
+            }
+            for member in operation.buffers.others() {
+                let size = receives.of(member).1;
+                if at >= size && at > 0 {
+                    continue;
+                }
+                let place = operation.buffers.place(member, me);
+                let post = operation.expect(member, position as u64, head + (n - 1) * stride(at), total)?;
+                if head > 0 {
+                    let mut sent = [0; 8];
+                    // SAFETY: `sent` is writable, and not used during the copy.
+                    operation.copy(post, place * 8, unsafe { ForeignRoom::new(sent.as_mut_ptr(), 8) });
+                    if u64::from_ne_bytes(sent) != size as u64 {
+                        return Err(SharedError::OtherSize { member });
+                    }
+                }
+                let (to, len) = piece(receives.of(member));
+                operation.copy(post, head + place * stride(at), output.part(to, len));
+            }
+            operation.read_before(position as u64 + 1);
+        }
+        let ((from, sent), (to, received)) = (sends.of(me), receives.of(me));
+        if sent != received {
+            return Err(SharedError::OtherSize { member: me });
+        }
+        copy(input.part(from, sent), output.part(to, received));
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! One collective at one member.
+
+use crate::buffers::{Buffers, Waiting};
+use crate::error::SharedError;
+use crate::layout::{tag, ASLEEP, CELLS, LINE, PROGRESS};
+use ntbring_memory::{ForeignBytes, ForeignRoom, OutWindow};
+use std::sync::atomic::Ordering;
+
+/// Number of looks between two calls of [`Waiting::pass_time`].
+const LOOKS: u32 = 8;
+/// Number of calls of [`Waiting::pass_time`] in a wait before it may sleep. A member that is woken without need costs a
+/// message, so it is larger than in most waits.
+const AWAKE: u32 = 16;
+
+/// A collective in progress. It ends when the value is dropped, whether it has succeeded or not.
+pub(crate) struct Operation<'a> {
+    pub buffers: &'a mut Buffers,
+    waiting: &'a mut dyn Waiting,
+    /// Number of posts read, of each member that posts.
+    read: u64,
+}
+
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        self.buffers.end(self.waiting);
+    }
+}
+
+/// A post that was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Post {
+    member: usize,
+    /// Offset of its bytes, and their number.
+    offset: usize,
+    len: usize,
+    /// The size that the member has given for the whole collective.
+    pub total: u64,
+}
+
+impl<'a> Operation<'a> {
+    /// Begins the next collective.
+    pub fn begin(buffers: &'a mut Buffers, waiting: &'a mut dyn Waiting) -> Operation<'a> {
+        buffers.collective += 1;
+        Operation { buffers, waiting, read: 0 }
+    }
+
+    /// Looks again and again, until `look` returns a value.
+    fn until<T>(&mut self, mut look: impl FnMut(&mut Buffers) -> Option<T>) -> Result<T, SharedError> {
+        for _ in 0..self.buffers.looks {
+            if let Some(found) = look(self.buffers) {
+                return Ok(found);
+            }
+            std::hint::spin_loop();
+        }
+        self.wait(look)
+    }
+
+    #[cold]
+    fn wait<T>(&mut self, mut look: impl FnMut(&mut Buffers) -> Option<T>) -> Result<T, SharedError> {
+        let mut passed = 0;
+        let found = loop {
+            if let Some(found) = (0..LOOKS).find_map(|_| look(self.buffers)) {
+                break Ok(found);
+            }
+            if passed == AWAKE {
+                self.buffers.be_asleep(true);
+                if let Some(found) = look(self.buffers) {
+                    break Ok(found);
+                }
+            }
+            passed += 1;
+            if !self.waiting.pass_time() {
+                break Err(SharedError::GivenUp);
+            }
+        };
+        if passed > AWAKE || self.buffers.all[self.buffers.me].word(ASLEEP).load(Ordering::Relaxed) != 0 {
+            self.buffers.be_asleep(false);
+        }
+        self.waiting.found();
+        found
+    }
+
+    /// Posts `len` bytes, which `fill` writes; it is given the member's buffer and the offset in it. `total`: the size
+    /// of the whole collective, for the readers to compare. A collective's posts have positions 0, 1, 2, ...
+    pub fn post(
+        &mut self,
+        position: u64,
+        len: usize,
+        total: u64,
+        fill: impl FnOnce(&OutWindow, usize),
+    ) -> Result<(), SharedError> {
+        let collective = self.buffers.collective;
+        // What the cell held before: a post of the collective before the previous one, or of this one.
+        let read = match position < CELLS as u64 {
+            true => tag(collective - 1, 0),
+            false => tag(collective, position - CELLS as u64 + 1),
+        };
+        for member in self.buffers.others() {
+            if self.buffers.seen[member] < read {
+                self.until(|buffers| {
+                    buffers.seen[member] = buffers.all[member].word(PROGRESS).load(Ordering::Acquire);
+                    (buffers.seen[member] >= read).then_some(())
+                })?;
+            }
+        }
+        let buffers = &mut *self.buffers;
+        let mine = &buffers.all[buffers.me];
+        let cell = buffers.layout.offset(collective, position);
+        assert!(len <= buffers.layout.cell(), "a post fits a cell");
+        fill(&buffers.mine, buffers.layout.contents(collective, position, len));
+        mine.word(cell + 8).store(len as u64, Ordering::Relaxed);
+        mine.word(cell + 16).store(total, Ordering::Relaxed);
+        mine.word(cell).store(tag(collective, position + 1), Ordering::Release);
+        buffers.wake_sleepers(self.waiting);
+        Ok(())
+    }
+
+    /// Waits for a member's post.
+    pub fn find(&mut self, member: usize, position: u64) -> Result<Post, SharedError> {
+        let collective = self.buffers.collective;
+        let cell = self.buffers.layout.offset(collective, position);
+        let (wanted, left) = (tag(collective, position + 1), tag(collective + 1, 0));
+        let there = self.until(|buffers| {
+            let word = buffers.all[member].word(cell);
+            match word.load(Ordering::Acquire) == wanted {
+                true => Some(true),
+                // A member posts before it ends.
+                false if buffers.all[member].word(PROGRESS).load(Ordering::Acquire) >= left => {
+                    Some(word.load(Ordering::Acquire) == wanted)
+                }
+                false => None,
+            }
+        })?;
+        let buffers = &*self.buffers;
+        let word = |offset| buffers.all[member].word(offset).load(Ordering::Relaxed);
+        let len = word(cell + 8) as usize;
+        match there {
+            true if len <= buffers.layout.cell() => {
+                let offset = buffers.layout.contents(collective, position, len);
+                Ok(Post { member, offset, len, total: word(cell + 16) })
+            }
+            true => Err(SharedError::OtherSize { member }),
+            false => Err(SharedError::Left { member }),
+        }
+    }
+
+    /// As [`Operation::find`]; the post must have `len` bytes, and be of a collective of size `total`.
+    pub fn expect(&mut self, member: usize, position: u64, len: usize, total: u64) -> Result<Post, SharedError> {
+        let post = self.find(member, position)?;
+        match post.len == len && post.total == total {
+            true => Ok(post),
+            false => Err(SharedError::OtherSize { member }),
+        }
+    }
+
+    /// Shows that all posts before `position` were read.
+    pub fn read_before(&mut self, position: u64) {
+        if position > self.read {
+            self.read = position;
+            self.buffers.progress_to(tag(self.buffers.collective, position), self.waiting);
+        }
+    }
+
+    /// Returns `len` bytes at `from` of a post. Panics if it is shorter.
+    pub fn bytes(&self, post: Post, from: usize, len: usize) -> *const u8 {
+        assert!(from <= post.len && len <= post.len - from, "bytes beyond the post");
+        self.buffers.views[post.member].address(post.offset + from, len)
+    }
+
+    /// Copies bytes at `from` of a post. Panics if it is shorter.
+    pub fn copy(&self, post: Post, from: usize, to: ForeignRoom) {
+        let at = self.bytes(post, from, to.len());
+        // SAFETY: inside the member's buffer (checked), which this value keeps mapped.
+        copy(unsafe { ForeignBytes::new(at, to.len()) }, to);
+    }
+}
+
+/// Copies between buffers of the same length that may be the same.
+pub(crate) fn copy(from: ForeignBytes, to: ForeignRoom) {
+    assert_eq!(from.len(), to.len(), "lengths of a copy");
+    // SAFETY: readable and writable by the contracts of both types.
+    unsafe { std::ptr::copy(from.address(), to.address(), from.len()) }
+}
+
+const _: () = assert!(ASLEEP != PROGRESS && LINE >= 24);

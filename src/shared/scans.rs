@@ -1,0 +1,61 @@
+//! Scans: every member combines its elements with those of all members before it.
+
+use crate::arithmetic::Reduction;
+use crate::buffers::{Buffers, Waiting};
+use crate::error::SharedError;
+use crate::operation::Operation;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+
+impl Buffers {
+    /// Stores the combination of the vectors of members 0 to this one in `output`; without this one's if it is not
+    /// `inclusive`, and then member 0's output stays as it is. `input` may be the output.
+    ///
+    /// A piece of the vector passes from member to member, so all of them combine at the same time.
+    pub fn scan(
+        &mut self,
+        inclusive: bool,
+        input: ForeignBytes,
+        output: ForeignRoom,
+        reduction: &mut Reduction,
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), SharedError> {
+        let (element, total, len) = (reduction.element, input.len() as u64, input.len());
+        let piece = (self.grain / self.members() / element).max(1) * element;
+        let (me, last) = (self.me, self.me + 1 == self.members());
+        let mut operation = Operation::begin(self, waiting);
+        let mut sums = vec![0u8; piece.min(len)];
+        for position in 0..len.div_ceil(piece) {
+            let at = position * piece;
+            let (from, to) = (input.part(at, piece.min(len - at)), output.part(at, piece.min(len - at)));
+            let before = match me {
+                0 => None,
+                _ => Some(operation.expect(me - 1, position as u64, from.len(), total)?),
+            };
+            let prefix = match (before, inclusive) {
+                (None, _) => from.address(),
+                (Some(post), _) => {
+                    let before = operation.bytes(post, 0, from.len());
+                    let sum = if inclusive { to.address() } else { sums.as_mut_ptr() };
+                    // SAFETY: all have `from.len()` bytes: the post (checked), the buffers of the application, and
+                    // `sums`.
+                    unsafe { reduction.combine(sum, before, from.address(), from.len() / element) };
+                    sum.cast_const()
+                }
+            };
+            if !last {
+                // SAFETY: as above.
+                let prefix = unsafe { ForeignBytes::new(prefix, from.len()) };
+                operation.post(position as u64, from.len(), total, |mine, at| mine.write(at, prefix))?;
+            }
+            match before {
+                Some(post) if !inclusive => operation.copy(post, 0, to),
+                None if inclusive && from.address() != to.address().cast_const() => {
+                    crate::operation::copy(from, to);
+                }
+                _ => {}
+            }
+            operation.read_before(position as u64 + 1);
+        }
+        Ok(())
+    }
+}
