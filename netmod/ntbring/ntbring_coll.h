@@ -142,12 +142,12 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_has_group(MPIR_Comm * comm, MPIR_Err
 }
 
 /* Returns true if a collective with blocks of this size uses ntbring_allgather; the same at all
- * ranks. */
+ * ranks. Ranks that can share buffers do not. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_uses_allgather(MPI_Aint block_sz, MPIR_Comm * comm,
                                                    MPIR_Errflag_t * errflag)
 {
     return (uint64_t) block_sz <= MPIDI_NTBRING_global.limits.block_max &&
-        MPIDI_NTBRING_has_group(comm, errflag);
+        !MPIDI_NTBRING_COMM(comm)->may_share && MPIDI_NTBRING_has_group(comm, errflag);
 }
 
 /* Returns true if a collective goes through shared buffers, with the same result at all ranks.
@@ -161,13 +161,13 @@ MPL_STATIC_INLINE_PREFIX bool MPIDI_NTBRING_shares(MPI_Aint size, MPIR_Comm * co
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
-    if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
-        MPIDI_NTBRING_uses_allgather(0, comm, errflag)) {
-        return MPIDI_NTBRING_small_barrier(comm, errflag);
-    }
-    if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto &&
-        MPIDI_NTBRING_shares(0, comm, errflag)) {
-        return MPIDI_NTBRING_shared_barrier(comm, errflag);
+    if (MPIR_CVAR_BARRIER_INTRA_ALGORITHM == MPIR_CVAR_BARRIER_INTRA_ALGORITHM_auto) {
+        if (MPIDI_NTBRING_shares(0, comm, errflag)) {
+            return MPIDI_NTBRING_shared_barrier(comm, errflag);
+        }
+        if (MPIDI_NTBRING_uses_allgather(0, comm, errflag)) {
+            return MPIDI_NTBRING_small_barrier(comm, errflag);
+        }
     }
     return MPIDI_NTBRING_fallback_barrier(comm, errflag);
 }
@@ -200,13 +200,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_reduce(const void *sendbuf, void *recv
         MPIDI_NTBRING_sums_up(op, datatype)) {
         ntbring_schedule_t schedule;
         MPI_Aint width = MPIR_Datatype_get_basic_size(datatype);
-        if (MPIDI_NTBRING_uses_allgather(count * width, comm, errflag)) {
-            return MPIDI_NTBRING_small_reduce(sendbuf, recvbuf, count, datatype, op,
-                                               comm->rank == root, comm, errflag);
-        }
         if (MPIDI_NTBRING_shares(count * width, comm, errflag)) {
             return MPIDI_NTBRING_shared_reduce(NTBRING_SHARED_REDUCE, sendbuf, recvbuf, count,
                                                datatype, op, root, comm, errflag);
+        }
+        if (MPIDI_NTBRING_uses_allgather(count * width, comm, errflag)) {
+            return MPIDI_NTBRING_small_reduce(sendbuf, recvbuf, count, datatype, op,
+                                               comm->rank == root, comm, errflag);
         }
         if (MPIDI_NTBRING_method(NTBRING_REDUCE, count, width, root, sendbuf == MPI_IN_PLACE, comm,
                                  &schedule) == NTBRING_OK) {
@@ -227,13 +227,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allreduce(const void *sendbuf, void *r
         MPIDI_NTBRING_sums_up(op, datatype)) {
         ntbring_schedule_t schedule;
         MPI_Aint width = MPIR_Datatype_get_basic_size(datatype);
-        if (MPIDI_NTBRING_uses_allgather(count * width, comm, errflag)) {
-            return MPIDI_NTBRING_small_reduce(sendbuf, recvbuf, count, datatype, op,
-                                               true, comm, errflag);
-        }
         if (MPIDI_NTBRING_shares(count * width, comm, errflag)) {
             return MPIDI_NTBRING_shared_reduce(NTBRING_SHARED_ALLREDUCE, sendbuf, recvbuf, count,
                                                datatype, op, 0, comm, errflag);
+        }
+        if (MPIDI_NTBRING_uses_allgather(count * width, comm, errflag)) {
+            return MPIDI_NTBRING_small_reduce(sendbuf, recvbuf, count, datatype, op,
+                                               true, comm, errflag);
         }
         if (MPIDI_NTBRING_method(NTBRING_ALLREDUCE, count, width, 0, sendbuf == MPI_IN_PLACE, comm,
                                  &schedule) == NTBRING_OK) {
@@ -256,13 +256,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
         MPI_Aint type_size, size;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
-        if (MPIDI_NTBRING_uses_allgather(size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                               recvtype, 1, comm, errflag);
-        }
         if (MPIDI_NTBRING_shares(size, comm, errflag)) {
             return MPIDI_NTBRING_shared_allgather(sendbuf, sendcount, sendtype, recvbuf, NULL,
                                                   NULL, recvcount, recvtype, comm, errflag);
+        }
+        if (MPIDI_NTBRING_uses_allgather(size, comm, errflag)) {
+            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                               recvtype, 1, comm, errflag);
         }
         if (MPIDI_NTBRING_method(NTBRING_ALLGATHER, 1, size, 0, sendbuf == MPI_IN_PLACE, comm,
                                  &schedule) == NTBRING_OK) {
@@ -287,13 +287,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
         int method;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
-        if (MPIDI_NTBRING_uses_allgather(size * comm->local_size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                               recvtype, comm->local_size, comm, errflag);
-        }
         if (MPIDI_NTBRING_shares(size, comm, errflag)) {
             return MPIDI_NTBRING_shared_alltoall(sendbuf, NULL, NULL, sendcount, sendtype, recvbuf,
                                                  NULL, NULL, recvcount, recvtype, comm, errflag);
+        }
+        if (MPIDI_NTBRING_uses_allgather(size * comm->local_size, comm, errflag)) {
+            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                               recvtype, comm->local_size, comm, errflag);
         }
         method = MPIDI_NTBRING_method(NTBRING_ALLTOALL, 1, size, 0, false, comm, &schedule);
         if (method == NTBRING_BY_EXCHANGE) {

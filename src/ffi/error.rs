@@ -2,10 +2,10 @@
 
 use super::abi::*;
 use ::ntbring_endpoint::EndpointError;
+use ::ntbring_shared::SharedError;
 use ntbring_pmi::PmiError;
 use ntbring_ring::JoinError;
 use ntbring_settings::SettingError;
-use ::ntbring_shared::SharedError;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::CString;

@@ -3,20 +3,17 @@
 use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::{Handle, Shared};
+use ::ntbring_shared::layout::Layout;
+use ::ntbring_shared::{Buffers, Parts, Reduction, SharedError, Waiting};
 use ntbring_host::{barrier, Segment};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_rma::operate::{Kind, Op};
 use ntbring_rma::{address, words};
-use ::ntbring_shared::layout::Layout;
-use ::ntbring_shared::{Buffers, Parts, Reduction, SharedError, Waiting};
 use std::ffi::c_void;
 
 /// Bytes that members post at a time if every member has a core of its own: all of them copy at the same time then. With
 /// fewer cores they post as much as a cell holds, because members take turns.
 const GRAIN: usize = 32 << 10;
-
-/// Number of looks for a post before other work goes on, if every member has a core of its own, and if not.
-const LOOKS: [u32; 2] = [400, 8];
 
 /// A group: this member's buffer, and those of all members once they are open.
 struct Group {
@@ -116,8 +113,10 @@ pub unsafe extern "C" fn ntbring_shared_open(
             });
         }
         let grain = cards.iter().map(|card| card.grain as usize).min().unwrap_or(GRAIN);
-        let looks = LOOKS[usize::from(endpoint.is_oversubscribed())];
-        group.buffers = Some(Buffers::new(me as usize, regions, group.layout, grain, looks, barrier::available()));
+        let (yields, paired) = (endpoint.is_oversubscribed(), barrier::available());
+        let buffers = Buffers::new(me as usize, regions, group.layout, grain, yields, paired);
+        endpoint.watch_shared(ranks.iter().map(|&rank| rank as u32).collect(), &buffers.waits_for());
+        group.buffers = Some(buffers);
         Ok(NTBRING_OK as i32)
     })
 }
@@ -318,9 +317,7 @@ unsafe fn run(buffers: &mut Buffers, call: &ntbring_shared_call_t) -> Result<(),
         Ok(NTBRING_SHARED_BARRIER) => buffers.barrier(waiting)?,
         Ok(NTBRING_SHARED_BCAST) => buffers.broadcast(root, output, waiting)?,
         Ok(NTBRING_SHARED_ALLGATHER) => buffers.allgather(input, receives.parts(), output, waiting)?,
-        Ok(NTBRING_SHARED_ALLTOALL) => {
-            buffers.alltoall((input, sends.parts()), (output, receives.parts()), waiting)?
-        }
+        Ok(NTBRING_SHARED_ALLTOALL) => buffers.alltoall((input, sends.parts()), (output, receives.parts()), waiting)?,
         Ok(NTBRING_SHARED_REDUCE) => {
             fits(if me == root { same } else { whole })?;
             buffers.reduce(Some(root), input, (me == root).then_some(output), reduction, waiting)?

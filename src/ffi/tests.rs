@@ -25,8 +25,8 @@ use super::segments::{
     ntbring_segment_seal, ntbring_segment_unlock,
 };
 use super::shared::{
-    ntbring_can_share, ntbring_found, ntbring_shared_create, ntbring_shared_free, ntbring_shared_open, ntbring_shared_run,
-    ntbring_shared_seal, ntbring_wake,
+    ntbring_can_share, ntbring_found, ntbring_shared_create, ntbring_shared_free, ntbring_shared_open,
+    ntbring_shared_run, ntbring_shared_seal, ntbring_wake,
 };
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::writers::{

@@ -1,9 +1,16 @@
 //! The buffers of a group, as one member sees them.
 
-use crate::layout::{tag, Layout, ASLEEP, PROGRESS};
+use crate::layout::{tag, Layout, ASLEEP, CORE, PROGRESS};
 use ntbring_host::barrier;
 use ntbring_memory::{InWindow, OutWindow, Region};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+/// Number of looks for a post before other work goes on, if every member has a core of its own, and if not.
+const LOOKS_ALONE: u32 = 400;
+const LOOKS_SHARED: u32 = 8;
+/// Looks per collective that replace yields, while the members that have to post have other cores.
+const LOOKS_WITHOUT_YIELD: u32 = 256;
 
 /// What a member does while it waits for others.
 pub trait Waiting {
@@ -31,27 +38,58 @@ pub struct Buffers {
     pub(crate) grain: usize,
     /// Number of looks before other work goes on.
     pub(crate) looks: u32,
+    /// True if members share cores: a member that waits yields.
+    pub(crate) yields: bool,
+    /// The core on which this member began the latest collective, plus 1; 0 if members have cores of their own.
+    pub(crate) core: u64,
+    /// Looks in this collective that still may replace yields.
+    pub(crate) looks_without_yield: u32,
     /// Number of the latest collective.
     pub(crate) collective: u64,
     /// The progress of each member, as it was last seen.
     pub(crate) seen: Vec<u64>,
     /// As for [`barrier::light`].
     pub(crate) paired: bool,
+    /// See [`Buffers::waits_for`].
+    pub(crate) waits_for: Arc<AtomicU32>,
 }
 
 impl Buffers {
     /// Returns the buffers of a group in which this member has number `me`. All members must have the same `layout`
-    /// and `grain`, the largest number of bytes that are posted at a time. `looks`: how often a member looks for a post
-    /// before it calls [`Waiting::pass_time`]. `paired`: as for [`barrier::light`].
+    /// and `grain`, the largest number of bytes that are posted at a time. `yields`: members share cores, so a member that
+    /// waits yields. `paired`: as for [`barrier::light`].
     ///
     /// The regions must have been zero at first. Panics if one is smaller than the layout.
-    pub fn new(me: usize, all: Vec<Region>, layout: Layout, grain: usize, looks: u32, paired: bool) -> Buffers {
+    pub fn new(me: usize, all: Vec<Region>, layout: Layout, grain: usize, yields: bool, paired: bool) -> Buffers {
         assert!(me < all.len() && all.iter().all(|region| region.len() >= layout.bytes()));
         let grain = grain.clamp(layout.cell().min(4096), layout.cell());
+        let looks = if yields { LOOKS_SHARED } else { LOOKS_ALONE };
         let seen = vec![0; all.len()];
         let views = all.iter().cloned().map(InWindow::new).collect();
         let mine = OutWindow::new(all[me].clone());
-        Buffers { me, all, views, mine, layout, grain, looks, collective: 0, seen, paired }
+        let (collective, core, looks_without_yield, waits_for) = (0, 0, 0, Arc::default());
+        Buffers {
+            me,
+            all,
+            views,
+            mine,
+            layout,
+            grain,
+            looks,
+            yields,
+            core,
+            looks_without_yield,
+            collective,
+            seen,
+            paired,
+            waits_for,
+        }
+    }
+
+    /// Returns a word that holds the number of the member for which this one waits, plus 1, or 0: for the diagnosis of
+    /// hangs.
+    pub fn waits_for(&self) -> Arc<AtomicU32> {
+        self.waits_for.clone()
     }
 
     /// Returns the number of members.
@@ -68,6 +106,27 @@ impl Buffers {
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
         let (me, n) = (self.me, self.members());
         (1..n).map(move |i| (me + i) % n)
+    }
+
+    /// Begins the next collective.
+    pub(crate) fn begin(&mut self) {
+        self.collective += 1;
+        if self.yields {
+            self.core = nix::sched::sched_getcpu().map_or(0, |core| core as u64 + 1);
+            self.looks_without_yield = LOOKS_WITHOUT_YIELD;
+            self.all[self.me].word(CORE).store(self.core, Ordering::Relaxed);
+        }
+    }
+
+    /// True if this member may look again without a yield: only members on other cores have still to do what it waits
+    /// for. A yield that switches to none of them, or to one that waits as well, delays it.
+    pub(crate) fn may_look_without_yield(&mut self, is_due: impl Fn(&Buffers, usize) -> bool) -> bool {
+        let here = |member: &usize| self.all[*member].word(CORE).load(Ordering::Relaxed) == self.core;
+        let may = self.core > 0
+            && self.looks_without_yield > 0
+            && !self.others().filter(here).any(|member| is_due(self, member));
+        self.looks_without_yield -= u32::from(may);
+        may
     }
 
     /// Leaves the next collective at once: it fails at all members that need something of this one.

@@ -1,8 +1,8 @@
 //! The layout of a member's buffer.
 //!
 //! ```text
-//! | progress word | sleep word | cells of even collectives | cells of odd collectives |    a cell: | tag, sizes, few bytes | bytes |
-//!   64 bytes        64 bytes                                                                           64 bytes
+//! | progress, core | sleep word | cells of even collectives | cells of odd collectives |    a cell: | tag, sizes, few bytes | bytes |
+//!   64 bytes         64 bytes                                                                           64 bytes
 //! ```
 
 /// Bytes of a cache line.
@@ -11,6 +11,8 @@ pub const LINE: usize = 64;
 pub const CELLS: usize = 4;
 /// Offset of the word that tells how far the member has read: a [`tag`].
 pub const PROGRESS: usize = 0;
+/// Offset of the word that names the core on which the member began the latest collective, plus 1; 0 if it does not tell.
+pub const CORE: usize = 8;
 /// Offset of the word that is 1 while the member may sleep.
 pub const ASLEEP: usize = LINE;
 /// Largest number of bytes that lie in the first line of a cell.
@@ -76,7 +78,9 @@ mod tests {
     fn cells_lie_apart_and_fill_the_buffer() {
         for members in [2, 3, 8, 16, 64, 1000] {
             let layout = Layout::new(members);
-            assert!(CELL.contains(&layout.cell()) && members * layout.bytes() <= (GROUP_BYTES * 9 / 8).max(members << 17));
+            assert!(
+                CELL.contains(&layout.cell()) && members * layout.bytes() <= (GROUP_BYTES * 9 / 8).max(members << 17)
+            );
             let mut offsets: Vec<_> =
                 (0..2).flat_map(|c| (0..CELLS as u64).map(move |i| layout.offset(c, i))).collect();
             offsets.push(layout.bytes());

@@ -62,14 +62,9 @@ impl Buffers {
     }
 
     /// Copies the contents of the root's `data` to that of all members.
-    pub fn broadcast(
-        &mut self,
-        root: usize,
-        data: ForeignRoom,
-        waiting: &mut dyn Waiting,
-    ) -> Result<(), SharedError> {
+    pub fn broadcast(&mut self, root: usize, data: ForeignRoom, waiting: &mut dyn Waiting) -> Result<(), SharedError> {
         let (len, piece) = (data.len(), self.piece(data.len()));
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin_of_some(self, waiting);
         let is_root = operation.buffers.me == root;
         for position in 0..len.div_ceil(piece).max(1) {
             let at = position * piece;

@@ -18,6 +18,8 @@ pub(crate) struct Operation<'a> {
     waiting: &'a mut dyn Waiting,
     /// Number of posts read, of each member that posts.
     read: u64,
+    /// True if every member posts.
+    all_post: bool,
 }
 
 impl Drop for Operation<'_> {
@@ -40,26 +42,53 @@ pub(crate) struct Post {
 impl<'a> Operation<'a> {
     /// Begins the next collective.
     pub fn begin(buffers: &'a mut Buffers, waiting: &'a mut dyn Waiting) -> Operation<'a> {
-        buffers.collective += 1;
-        Operation { buffers, waiting, read: 0 }
+        buffers.begin();
+        Operation { buffers, waiting, read: 0, all_post: true }
     }
 
-    /// Looks again and again, until `look` returns a value.
-    fn until<T>(&mut self, mut look: impl FnMut(&mut Buffers) -> Option<T>) -> Result<T, SharedError> {
+    /// As [`Operation::begin`], for a collective in which not all members post.
+    pub fn begin_of_some(buffers: &'a mut Buffers, waiting: &'a mut dyn Waiting) -> Operation<'a> {
+        let mut operation = Operation::begin(buffers, waiting);
+        operation.all_post = false;
+        operation
+    }
+
+    /// Looks again and again, until `look` returns a value, for which `member` has to do something. `is_due`: true if
+    /// another member has, too.
+    fn until<T>(
+        &mut self,
+        member: usize,
+        mut look: impl FnMut(&mut Buffers) -> Option<T>,
+        is_due: impl Fn(&Buffers, usize) -> bool,
+    ) -> Result<T, SharedError> {
         for _ in 0..self.buffers.looks {
             if let Some(found) = look(self.buffers) {
                 return Ok(found);
             }
             std::hint::spin_loop();
         }
-        self.wait(look)
+        self.buffers.waits_for.store(member as u32 + 1, Ordering::Relaxed);
+        let found = self.wait(look, is_due);
+        self.buffers.waits_for.store(0, Ordering::Relaxed);
+        found
     }
 
     #[cold]
-    fn wait<T>(&mut self, mut look: impl FnMut(&mut Buffers) -> Option<T>) -> Result<T, SharedError> {
+    fn wait<T>(
+        &mut self,
+        mut look: impl FnMut(&mut Buffers) -> Option<T>,
+        is_due: impl Fn(&Buffers, usize) -> bool,
+    ) -> Result<T, SharedError> {
         let mut passed = 0;
         let found = loop {
-            if let Some(found) = (0..LOOKS).find_map(|_| look(self.buffers)) {
+            let some = (0..LOOKS).find_map(|_| {
+                let found = look(self.buffers);
+                if found.is_none() && self.buffers.yields && !self.buffers.may_look_without_yield(&is_due) {
+                    std::thread::yield_now();
+                }
+                found
+            });
+            if let Some(found) = some {
                 break Ok(found);
             }
             if passed == AWAKE {
@@ -97,10 +126,13 @@ impl<'a> Operation<'a> {
         };
         for member in self.buffers.others() {
             if self.buffers.seen[member] < read {
-                self.until(|buffers| {
+                let look = |buffers: &mut Buffers| {
                     buffers.seen[member] = buffers.all[member].word(PROGRESS).load(Ordering::Acquire);
                     (buffers.seen[member] >= read).then_some(())
-                })?;
+                };
+                let is_due =
+                    |buffers: &Buffers, of: usize| buffers.all[of].word(PROGRESS).load(Ordering::Relaxed) < read;
+                self.until(member, look, is_due)?;
             }
         }
         let buffers = &mut *self.buffers;
@@ -120,7 +152,13 @@ impl<'a> Operation<'a> {
         let collective = self.buffers.collective;
         let cell = self.buffers.layout.offset(collective, position);
         let (wanted, left) = (tag(collective, position + 1), tag(collective + 1, 0));
-        let there = self.until(|buffers| {
+        let all_post = self.all_post;
+        let is_due = |buffers: &Buffers, of: usize| {
+            let posts = of == member || all_post;
+            let word = |offset| buffers.all[of].word(offset).load(Ordering::Relaxed);
+            word(PROGRESS) < tag(collective, 0) || posts && word(cell) < wanted
+        };
+        let look = |buffers: &mut Buffers| {
             let word = buffers.all[member].word(cell);
             match word.load(Ordering::Acquire) == wanted {
                 true => Some(true),
@@ -130,7 +168,8 @@ impl<'a> Operation<'a> {
                 }
                 false => None,
             }
-        })?;
+        };
+        let there = self.until(member, look, is_due)?;
         let buffers = &*self.buffers;
         let word = |offset| buffers.all[member].word(offset).load(Ordering::Relaxed);
         let len = word(cell + 8) as usize;

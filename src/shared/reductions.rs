@@ -158,8 +158,11 @@ impl Buffers {
             if round < rounds {
                 let (at, len) = slices.bytes(round, me);
                 // The place of this member's elements in a post: the poster's own slice is not there.
-                let from = |member: usize| at - slices.bytes(round, 0).0 - if member < me { slices.bytes(round, member).1 } else { 0 };
-                let length = |member: usize| (0..members).filter(|&m| m != member).map(|m| slices.bytes(round, m).1).sum();
+                let from = |member: usize| {
+                    at - slices.bytes(round, 0).0 - if member < me { slices.bytes(round, member).1 } else { 0 }
+                };
+                let length =
+                    |member: usize| (0..members).filter(|&m| m != member).map(|m| slices.bytes(round, m).1).sum();
                 posts.clear();
                 for member in operation.buffers.others() {
                     let post = operation.expect(member, inputs_at(round), length(member), total)?;

@@ -22,7 +22,7 @@ impl Buffers {
         let (element, total, len) = (reduction.element, input.len() as u64, input.len());
         let piece = (self.grain / self.members() / element).max(1) * element;
         let (me, last) = (self.me, self.me + 1 == self.members());
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin_of_some(self, waiting);
         let mut sums = vec![0u8; piece.min(len)];
         for position in 0..len.div_ceil(piece) {
             let at = position * piece;

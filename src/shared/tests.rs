@@ -58,7 +58,7 @@ fn group<T: Send>(members: usize, grain: usize, body: impl Fn(&mut Buffers, &mut
             .map(|me| {
                 let (all, sleeping, body) = (all.clone(), &sleeping[..], &body);
                 scope.spawn(move || {
-                    let mut buffers = Buffers::new(me, all, layout, grain, 3, false);
+                    let mut buffers = Buffers::new(me, all, layout, grain, true, false);
                     let since = Instant::now();
                     let never = u32::MAX;
                     let mut waiting =
@@ -116,7 +116,8 @@ fn execute(buffers: &mut Buffers, waiting: &mut dyn Waiting, kind: Kindness, n: 
     let known = (turn % 2 == 0).then_some((Op::Sum, Kind::I32));
     let mut fold = add;
     let mut reduction = Reduction { element: 4, known, fold: &mut fold };
-    let sum = |of: &mut dyn Iterator<Item = usize>, i: usize| of.fold(0i32, |sum, m| sum.wrapping_add(number(turn, m, i)));
+    let sum =
+        |of: &mut dyn Iterator<Item = usize>, i: usize| of.fold(0i32, |sum, m| sum.wrapping_add(number(turn, m, i)));
     let input = vector(turn, me, n);
     match kind {
         Kindness::Barrier => buffers.barrier(waiting).unwrap(),
@@ -274,15 +275,17 @@ fn other_sizes_are_errors_and_the_next_collective_works() {
         let mut reduction = Reduction { element: 4, known: None, fold: &mut fold };
         let input = vector(0, 0, n);
         let result = buffers.reduce(None, bytes(&input), Some(room(&mut sums)), &mut reduction, waiting);
-        for (turn, kind) in [Kindness::Barrier, Kindness::Allgather, Kindness::Scan { inclusive: false }].into_iter().enumerate() {
+        for (turn, kind) in
+            [Kindness::Barrier, Kindness::Allgather, Kindness::Scan { inclusive: false }].into_iter().enumerate()
+        {
             execute(buffers, waiting, kind, 5000, turn);
         }
         result
     });
-    assert!(results.iter().all(|result| matches!(
-        result,
-        Err(SharedError::OtherSize { .. } | SharedError::Left { .. })
-    )), "{results:?}");
+    assert!(
+        results.iter().all(|result| matches!(result, Err(SharedError::OtherSize { .. } | SharedError::Left { .. }))),
+        "{results:?}"
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ mod tests;
 
 use crate::arrival::Event;
 use crate::background::{self, AsyncProgress, Background};
-use crate::collective::{Alltoalls, Collective, Groups};
+use crate::collective::{Alltoalls, Collective, Groups, SharedGroups};
 use crate::dynamic::{DpmMessages, Dynamic, ExternalPeers};
 use crate::error::EndpointError;
 use crate::flow_control::{CreditPolicy, Credits};
@@ -128,7 +128,7 @@ impl Endpoint {
             credits: Credits::new(credit_policy.share, me, ranks),
             offers: Offers::new(me, copy_tuners),
             onesided,
-            collective: Collective { groups, alltoalls },
+            collective: Collective { groups, alltoalls, shared: SharedGroups::default() },
             dynamic: Dynamic {
                 external_peers: ExternalPeers::new(mailbox, me, ranks),
                 dpm_messages: DpmMessages::default(),

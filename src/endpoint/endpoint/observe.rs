@@ -118,6 +118,7 @@ impl Endpoint {
         lines.push(self.offers.describe());
         lines.push(self.onesided.remotes.describe());
         lines.extend(self.collective.groups.describe());
+        lines.extend(self.collective.shared.describe());
         lines.extend(self.dynamic.external_peers.describe(|peer| self.out.produced_for(peer)));
         lines.extend(self.dynamic.dpm_messages.describe());
         lines.extend(self.background.forwarder_threads.iter().flat_map(|t| t.describe()));

@@ -7,6 +7,8 @@ use crate::wire::Packet;
 use crate::Event;
 use ntbring_host::{Segment, SegmentAddress};
 use ntbring_ring::{HeldSegment, Writer};
+use std::sync::atomic::AtomicU32;
+use std::sync::Arc;
 
 impl Endpoint {
     /// True if this rank can map a rank's segments, and that rank this one's.
@@ -51,6 +53,12 @@ impl Endpoint {
     /// Maps such a segment of another rank.
     pub fn open_shared(&mut self, rank: u32, address: &SegmentAddress) -> Result<Segment, EndpointError> {
         self.onesided.segments.open_shared(rank, address)
+    }
+
+    /// Records that the ranks have a group with shared buffers, for the diagnosis of hangs. `waits_for`: the position in
+    /// `ranks` of the one for which this rank waits, plus 1, or 0. The group lasts as long as that word.
+    pub fn watch_shared(&mut self, ranks: Vec<u32>, waits_for: &Arc<AtomicU32>) {
+        self.collective.shared.push(ranks, waits_for);
     }
 
     /// Wakes a rank if it sleeps. It is sent a credit that is no news to it.

@@ -1,0 +1,50 @@
+//! The groups with shared buffers of a rank. Their collectives do not use the endpoint; it only tells for whom they wait.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A group, as long as its word exists.
+struct SharedGroup {
+    ranks: Vec<u32>,
+    /// The position of the rank for which this rank waits, plus 1, or 0.
+    waits_for: Weak<AtomicU32>,
+}
+
+/// All groups with shared buffers.
+#[derive(Default)]
+pub struct SharedGroups {
+    groups: Vec<SharedGroup>,
+}
+
+impl SharedGroups {
+    /// Adds a group.
+    pub fn push(&mut self, ranks: Vec<u32>, waits_for: &Arc<AtomicU32>) {
+        self.groups.retain(|group| group.waits_for.strong_count() > 0);
+        self.groups.push(SharedGroup { ranks, waits_for: Arc::downgrade(waits_for) });
+    }
+
+    /// Returns a line for each group in which this rank waits.
+    pub fn describe(&self) -> Vec<String> {
+        let line = |group: &SharedGroup| {
+            let position = group.waits_for.upgrade()?.load(Ordering::Relaxed).checked_sub(1)?;
+            let rank = group.ranks.get(position as usize)?;
+            Some(format!("a collective of {} ranks through shared buffers waits for rank {rank}", group.ranks.len()))
+        };
+        self.groups.iter().filter_map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_described_while_they_wait_and_exist() {
+        let mut all = SharedGroups::default();
+        let words = [Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(2))];
+        words.iter().for_each(|word| all.push(vec![4, 7], word));
+        assert_eq!(all.describe(), ["a collective of 2 ranks through shared buffers waits for rank 7"]);
+        drop(words);
+        assert!(all.describe().is_empty());
+    }
+}
