@@ -84,7 +84,7 @@ typedef struct ntbring_job {
  * is connected. */
 typedef struct ntbring_limits {
     uint64_t header_max;        /* largest hdr_size of a message, bytes */
-    uint64_t packed_max;        /* largest header + payload for ntbring_send_now, bytes */
+    uint64_t packed_max;        /* largest header + payload that is one entry of a lane, bytes */
     uint64_t eager_max;         /* largest header + payload to be sent without an offer, bytes */
     uint64_t block_max;         /* largest block of a small allgather, bytes; the same at all
                                  * ranks */
@@ -169,12 +169,12 @@ typedef struct ntbring_message {
  * which wait for credit while the receiver stores too many unexpected messages of this sender. */
 int ntbring_send(ntbring_endpoint_t * endpoint, const ntbring_message_t * message);
 
-/* Sends a small message with contiguous payload at once, or not at all. Its header consists of two
+/* Sends a message with contiguous payload as a whole, or not at all. Its header consists of two
  * words, of which the receiver gets `hdr` first. They are passed by value: a load that differs in
  * size from the store before it (failed store-to-load forwarding) would have to wait until all
  * earlier stores have left the processor's store buffer.
  * NTBRING_OK: the library does not need the caller's memory any more. NTBRING_PENDING: there is no
- * room for the message now, and ntbring_send would queue it; or it is larger than
+ * room for all of the message now, and ntbring_send would queue it; or it is larger than
  * ntbring_eager_max, and should be offered. */
 int ntbring_send_now(ntbring_endpoint_t * endpoint, int32_t dest, uint16_t handler,
                      uint64_t hdr, uint64_t hdr_more, const void *data, uint64_t data_size);
@@ -237,8 +237,7 @@ typedef struct ntbring_event {
     void *data;                 /* MESSAGE, CHUNK; any alignment. BEGIN: the caller may set it
                                  * before ntbring_release if the payload goes to one contiguous
                                  * buffer, which must stay valid until the payload is complete:
-                                 * there is either one FETCHED with the cookie, instead of CHUNKs,
-                                 * or CHUNKs nevertheless */
+                                 * there is then one FETCHED with the cookie instead of CHUNKs */
     uint64_t data_size;         /* BEGIN: size of that buffer; the rest of the payload is dropped */
     uint64_t total;             /* BEGIN, OFFER: size of the whole payload; MESSAGE: data_size */
     void *cookie;               /* BEGIN: the caller sets it before ntbring_release; CHUNK, SENT,

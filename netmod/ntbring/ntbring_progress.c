@@ -84,55 +84,95 @@ static bool header_fits(const ntbring_event_t * event)
     }
 }
 
-/* A fast path of MPIDIG_send_target_msg_cb for a message that matches the first posted receive,
- * the most frequent case, if only its payload has to be copied. Returns false, without any
- * effect, if the fast path does not apply. */
-static bool finish_first(const MPIDIG_hdr_t * hdr, const ntbring_event_t * event, int vci)
+/* Dequeues the first posted receive and sets its status if a message matches it, the most frequent
+ * case, and only the payload has to be copied. Otherwise returns NULL, without any effect. A call
+ * would cost small messages time. */
+ATTRIBUTE((always_inline)) static inline MPIR_Request *take_first(const MPIDIG_hdr_t * hdr, int vci)
 {
     MPIR_Request **posted = &MPIDI_global.per_vci[vci].posted_list;
     MPIR_Request *rreq = *posted;
     if (rreq == NULL || !MPIDIG_match_request(hdr->src_rank, hdr->tag, hdr->context_id, rreq,
                                               MPIDIG_PT2PT_POSTED)) {
-        return false;
+        return NULL;
     }
     MPI_Datatype datatype = MPIDIG_REQUEST(rreq, datatype);
     if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) || !HANDLE_IS_BUILTIN(datatype)) {
-        return false;
+        return NULL;
     }
     /* a truncated message or a partial element is left to the general path, which reports the
      * error */
     uint64_t element = MPIR_Datatype_get_basic_size(datatype);
-    if (event->data_size > element * (uint64_t) MPIDIG_REQUEST(rreq, count) ||
-        (element & (element - 1)) || (event->data_size & (element - 1))) {
-        return false;
+    uint64_t data_sz = hdr->data_sz;
+    if (data_sz > element * (uint64_t) MPIDIG_REQUEST(rreq, count) ||
+        (element & (element - 1)) || (data_sz & (element - 1))) {
+        return NULL;
     }
 
     MPIDIG_rreq_dequeue(hdr->src_rank, hdr->tag, hdr->context_id, posted, MPIDIG_PT2PT_POSTED);
-    if (event->data_size > 0) {
-        memcpy(MPIDIG_REQUEST(rreq, buffer), event->data, event->data_size);
-    }
     rreq->status.MPI_SOURCE = hdr->src_rank;
     rreq->status.MPI_TAG = hdr->tag;
     rreq->status.MPI_ERROR = hdr->error_bits;
-    MPIR_STATUS_SET_COUNT(rreq->status, (MPI_Aint) event->data_size);
-    MPID_Request_complete(rreq);
-    return true;
+    MPIR_STATUS_SET_COUNT(rreq->status, hdr->data_sz);
+    return rreq;
+}
+
+/* Passes up a message whose payload follows in chunks, and tells where the payload goes. */
+static int begin_message(ntbring_event_t * event, int handler, void *hdr, uint32_t attr)
+{
+    MPIR_Request *rreq = NULL;
+    int mpi_errno = MPIDIG_global.target_msg_cbs[handler] (hdr, NULL, event->total,
+                                                           attr | MPIDIG_AM_ATTR__IS_ASYNC, &rreq);
+    if (mpi_errno == MPI_SUCCESS && rreq) {
+        MPIDI_NTBRING_recv_begin(rreq);
+        event->data_size = MPIDI_NTBRING_recv_room(rreq, event->total, &event->data);
+        event->cookie = rreq;
+    }
+    return mpi_errno;
+}
+
+static MPIDIG_hdr_t long_hdr(const MPIDI_NTBRING_short_hdr_t * hdr, MPI_Aint data_sz)
+{
+    return (MPIDIG_hdr_t) {
+        .src_rank = MPIDI_NTBRING_SHORT_LOW(hdr->envelope),
+        .tag = MPIDI_NTBRING_SHORT_HIGH(hdr->envelope),
+        .context_id = MPIDI_NTBRING_SHORT_HIGH(hdr->context),
+        .error_bits = MPIDI_NTBRING_SHORT_LOW(hdr->context),
+        .data_sz = data_sz,
+    };
 }
 
 static int handle_short(ntbring_event_t * event, uint32_t attr, int vci)
 {
-    const MPIDI_NTBRING_short_hdr_t *short_hdr = event->hdr;
-    MPIDIG_hdr_t hdr = {
-        .src_rank = MPIDI_NTBRING_SHORT_LOW(short_hdr->envelope),
-        .tag = MPIDI_NTBRING_SHORT_HIGH(short_hdr->envelope),
-        .context_id = MPIDI_NTBRING_SHORT_HIGH(short_hdr->context),
-        .error_bits = MPIDI_NTBRING_SHORT_LOW(short_hdr->context),
-        .data_sz = event->data_size,
-    };
-    if (finish_first(&hdr, event, vci)) {
-        return MPI_SUCCESS;
+    MPIDIG_hdr_t hdr = long_hdr(event->hdr, event->data_size);
+    MPIR_Request *rreq = take_first(&hdr, vci);
+    if (rreq == NULL) {
+        return MPIDIG_send_target_msg_cb(&hdr, event->data, event->data_size, attr, NULL);
     }
-    return MPIDIG_send_target_msg_cb(&hdr, event->data, event->data_size, attr, NULL);
+    if (event->data_size > 0) {
+        memcpy(MPIDIG_REQUEST(rreq, buffer), event->data, event->data_size);
+    }
+    MPID_Request_complete(rreq);
+    return MPI_SUCCESS;
+}
+
+/* The same for a message whose payload follows in chunks. */
+static int begin_short(ntbring_event_t * event, uint32_t attr, int vci)
+{
+    MPIDIG_hdr_t hdr = long_hdr(event->hdr, event->total);
+    MPIR_Request *rreq = take_first(&hdr, vci);
+    if (rreq == NULL) {
+        return begin_message(event, MPIDIG_SEND, &hdr, attr);
+    }
+    /* for MPI_Cancel, and for the search for receives from processes that are lost */
+    MPIDIG_REQUEST(rreq, u.recv.source) = hdr.src_rank;
+    MPIDIG_REQUEST(rreq, u.recv.tag) = hdr.tag;
+    MPIDIG_REQUEST(rreq, req->status) |= MPIDIG_REQ_IN_PROGRESS;
+    /* does nothing but complete the request */
+    MPIDIG_REQUEST(rreq, req->target_cmpl_cb) = MPIDIG_send_origin_cb;
+    event->data = MPIDIG_REQUEST(rreq, buffer);
+    event->data_size = event->total;
+    event->cookie = rreq;
+    return MPI_SUCCESS;
 }
 
 static bool offer_fits(const ntbring_event_t * event)
@@ -155,33 +195,6 @@ static int handle_offer(ntbring_event_t * event, uint32_t attr)
     };
     msg.hdr.rndv_hdr_sz = sizeof(msg.offer);
     return MPIDIG_send_target_msg_cb(&msg.hdr, NULL, 0, attr, NULL);
-}
-
-static int handle_message(ntbring_event_t * event, uint32_t attr)
-{
-    int mpi_errno = MPI_SUCCESS;
-
-    if (event->kind == NTBRING_EVENT_MESSAGE) {
-        mpi_errno = MPIDIG_global.target_msg_cbs[event->handler] (event->hdr, event->data,
-                                                                  event->data_size, attr, NULL);
-        MPIR_ERR_CHECK(mpi_errno);
-    } else {
-        MPIR_Request *rreq = NULL;
-        mpi_errno = MPIDIG_global.target_msg_cbs[event->handler] (event->hdr, NULL, event->total,
-                                                                  attr | MPIDIG_AM_ATTR__IS_ASYNC,
-                                                                  &rreq);
-        MPIR_ERR_CHECK(mpi_errno);
-        if (rreq) {
-            MPIDI_NTBRING_recv_begin(rreq);
-            event->data_size = MPIDI_NTBRING_recv_room(rreq, event->total, &event->data);
-        }
-        event->cookie = rreq;
-    }
-
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
 }
 
 static int handle_chunk(ntbring_event_t * event)
@@ -281,12 +294,22 @@ static int handle_event(ntbring_event_t * event, int vci)
                 mpi_errno = handle_short(event, attr, vci);
                 break;
             }
-            /* fallthrough */
-        case NTBRING_EVENT_BEGIN:
-            event->cookie = NULL;
             MPIR_ERR_CHKANDJUMP2(!header_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
                                  "**ntbring_header %d %d", event->src, (int) event->handler);
-            mpi_errno = handle_message(event, attr);
+            mpi_errno = MPIDIG_global.target_msg_cbs[event->handler] (event->hdr, event->data,
+                                                                      event->data_size, attr,
+                                                                      NULL);
+            break;
+        case NTBRING_EVENT_BEGIN:
+            event->cookie = NULL;
+            if (event->handler == MPIDI_NTBRING_SEND_SHORT &&
+                event->hdr_size == sizeof(MPIDI_NTBRING_short_hdr_t)) {
+                mpi_errno = begin_short(event, attr, vci);
+                break;
+            }
+            MPIR_ERR_CHKANDJUMP2(!header_fits(event), mpi_errno, MPI_ERR_OTHER, "**ntbring_header",
+                                 "**ntbring_header %d %d", event->src, (int) event->handler);
+            mpi_errno = begin_message(event, event->handler, event->hdr, attr);
             break;
         case NTBRING_EVENT_CHUNK:
             mpi_errno = handle_chunk(event);

@@ -10,7 +10,7 @@ int MPIDI_NTBRING_offer(const void *buf, MPI_Aint count, MPI_Datatype datatype, 
                         MPIR_Comm * comm, int context_offset, int vci, MPIR_Errflag_t errflag,
                         bool is_sync, MPIR_Request ** request);
 
-/* Sends a message in one of the two ways that bypass MPIDIG: as a small message or as an offer.
+/* Sends a message in one of the two ways that bypass MPIDIG: at once as a whole, or as an offer.
  * Leaves *request NULL if neither applies. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
@@ -27,7 +27,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_isend(const void *buf, MPI_Aint count
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
 
-    if (sizeof(MPIDI_NTBRING_short_hdr_t) + data_sz <= MPIDI_NTBRING_global.limits.packed_max) {
+    if (sizeof(MPIDI_NTBRING_short_hdr_t) + data_sz <= MPIDI_NTBRING_global.limits.eager_max) {
         if (dt_contig && !is_sync) {
             MPIR_Context_id_t context_id = comm->context_id + context_offset;
             int rc = ntbring_send_now(MPIDI_NTBRING_VCI(vci).endpoint,

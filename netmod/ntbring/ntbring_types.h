@@ -5,7 +5,8 @@
 
 #include <ntbring.h>
 
-/* A handler that MPIDIG does not have: a message that is not synchronous and arrives as a whole. */
+/* A handler that MPIDIG does not have: a message that is not synchronous and has left as a whole, so
+ * that its sender has no request. */
 #define MPIDI_NTBRING_SEND_SHORT (MPIDI_AM_HANDLERS_MAX - 1)
 
 /* Further handlers: a request to discard the message of a cancelled send, and the reply. */

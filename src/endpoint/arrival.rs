@@ -1,7 +1,7 @@
 //! Results of polling: events, and packets that have arrived in a lane.
 
 use crate::wire::{Head, Packet};
-use ntbring_memory::Address;
+use ntbring_memory::{Address, ForeignRoom};
 use ntbring_ring::PeerLoss;
 
 /// An event that a poll returns.
@@ -53,8 +53,8 @@ pub struct Arrival {
     pub cookie: usize,
     /// True for the last chunk of a message.
     pub last: bool,
-    /// For a chunk of a rendezvous payload: the id of the fetch that it belongs to.
-    pub(crate) fetch: Option<u32>,
+    /// For a chunk: where it goes.
+    pub(crate) target: Target,
     /// Offset in bytes of `header` in the lane.
     pub(crate) offset: usize,
     /// The token to release when the bytes are no longer needed.
@@ -67,6 +67,31 @@ impl Arrival {
         match self.packet {
             Packet::Chunk { payload, .. } => payload,
             _ => 0,
+        }
+    }
+}
+
+/// Where a chunk goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    /// To the caller of the poll.
+    Caller,
+    /// To the destination of the fetch with this id.
+    Fetch(u32),
+    /// Into this buffer: the rest of that of an eager message, or, for one chunk, its part.
+    Room(ForeignRoom<'static>),
+}
+
+impl Target {
+    /// Returns the target of a chunk of `len` bytes, and that of the chunks behind it.
+    #[inline(always)]
+    pub fn split(self, len: usize) -> (Target, Target) {
+        match self {
+            Target::Room(room) => {
+                let len = len.min(room.len());
+                (Target::Room(room.part(0, len)), Target::Room(room.part(len, room.len() - len)))
+            }
+            other => (other, other),
         }
     }
 }
@@ -87,8 +112,10 @@ pub(crate) struct Piece {
     pub offset: usize,
     /// Length in bytes.
     pub len: usize,
-    /// The id of the fetch that it belongs to.
-    pub fetch: u32,
+    /// Where it goes.
+    pub target: Target,
+    /// The cookie of an eager message.
+    pub cookie: usize,
     /// True for the last chunk.
     pub last: bool,
 }
@@ -122,7 +149,7 @@ impl From<Plain> for Arrival {
             header: Address(p.address),
             cookie: 0,
             last: false,
-            fetch: None,
+            target: Target::Caller,
             offset: p.offset,
             token: Token { lane: p.lane, begun: None },
         }

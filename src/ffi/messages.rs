@@ -37,16 +37,16 @@ pub unsafe fn outgoing<'a>(m: &ntbring_message_t) -> Result<Message<'a>, Failure
     Ok(Message { dest: m.dest as u32, head, header, payload, cookie: m.cookie as usize })
 }
 
-/// Returns the payload of a small message, which is not kept.
+/// Returns the payload of a message that is sent at once.
 ///
 /// # Safety
 /// `data` must be valid for the call.
 #[inline(always)]
 pub unsafe fn small(dest: i32, data: *const c_void, data_size: u64) -> Result<ForeignBytes<'static>, Failure> {
     if dest < 0 || data_size > 0 && data.is_null() || data_size > u64::from(u32::MAX) {
-        return Err(argument("a small message without rank or payload"));
+        return Err(argument("a message at once without rank or payload"));
     }
-    // SAFETY: valid for the call by contract, and a small message is not kept beyond the call.
+    // SAFETY: valid for the call by contract, and a message that is sent at once is not kept beyond the call.
     Ok(unsafe { ForeignBytes::new(data.cast(), data_size as usize) })
 }
 

@@ -178,7 +178,7 @@ pub unsafe extern "C" fn ntbring_send(endpoint: *mut ntbring_endpoint_t, message
     })
 }
 
-/// Sends a small message by the fast path. See `include/ntbring.h`.
+/// Sends a message as a whole, or not at all. See `include/ntbring.h`.
 ///
 /// # Safety
 /// `endpoint` must be connected; `data` must have the size given.
@@ -306,7 +306,7 @@ unsafe fn release_other(endpoint: &mut Endpoint, event: &ntbring_event_t) -> Res
     if let Some(token) = messages::token(event)? {
         // SAFETY: the caller upholds the contract of this function.
         if let Some(room) = unsafe { messages::place(event, token) } {
-            endpoint.place_at(token, room, event.cookie as usize);
+            endpoint.place_at(token, room);
         }
         endpoint.release(token, event.cookie as usize)?;
     }

@@ -147,6 +147,15 @@ impl Producer {
         Some(Slot { room: len, at, lane: self })
     }
 
+    /// Returns true if entries that take `lines` lines in all, and `largest` lines at most each, can be produced now;
+    /// always false if the lane is checked.
+    #[inline]
+    pub fn has_room(&mut self, lines: usize, largest: usize) -> bool {
+        // Padding before a wrap, and the line after the last entry, take no more lines than the largest entry.
+        let need = lines + largest;
+        self.trailer == 0 && (self.taken() + need <= self.lines || self.frees(need))
+    }
+
     /// Returns true if the known head is so old that the consumer is likely to have entries to take. A consumer that
     /// keeps up may be reported as behind until it returns the head for the half lane that it has just taken.
     #[inline]

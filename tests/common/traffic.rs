@@ -284,7 +284,7 @@ impl Traffic {
                     open.room = vec![0xaa; open.wanted + 64];
                     // SAFETY: the room stays allocated until the payload has arrived.
                     let place = unsafe { ForeignRoom::new(open.room.as_mut_ptr(), open.wanted) };
-                    rank.endpoint.place_at(a.token, place, self.cookies);
+                    rank.endpoint.place_at(a.token, place);
                 }
                 self.open.insert(self.cookies, open);
                 Ok(self.cookies)

@@ -2,6 +2,7 @@
 
 mod allgathers;
 mod alltoalls;
+mod at_once;
 mod checked;
 mod classes;
 #[path = "../common/mod.rs"]

@@ -148,7 +148,7 @@ fn a_payload_that_went_to_its_place_is_told_of_before_what_was_sent_later() {
         let Event::Arrival(a) = rank.event()? else { return Err("nothing begins".into()) };
         // SAFETY: the room stays allocated until the payload has arrived.
         let place = unsafe { ForeignRoom::new(room.as_mut_ptr(), SIZE) };
-        rank.endpoint.place_at(a.token, place, 6);
+        rank.endpoint.place_at(a.token, place);
         rank.endpoint.release(a.token, 6).map_err(|e| e.to_string())?;
         rank.barrier()?;
         rank.carry_all()?;

@@ -102,7 +102,8 @@ impl Endpoint {
                 break;
             }
             let Some(polled) = self.inbound.poll(|fetch| self.offers.has_room(fetch))? else {
-                return self.nothing_found(true).map(|()| None);
+                // The rest of a poll is due only if there was nothing at all.
+                return if taken > 0 { Ok(None) } else { self.nothing_found(true).map(|()| None) };
             };
             self.waiting.idle.busy();
             let event = match polled {

@@ -3,7 +3,7 @@
 
 use super::poll::INTERNAL_MAX;
 use super::Endpoint;
-use crate::arrival::{Arrival, Event, Polled};
+use crate::arrival::{Arrival, Event, Polled, Target};
 use crate::background;
 use crate::error::EndpointError;
 use crate::sending::TURN_BYTES;
@@ -22,7 +22,7 @@ impl Endpoint {
     /// True if there are payloads for which [`Endpoint::carry_on`] may have work now or later.
     pub fn has_bulk(&self) -> bool {
         let able = !self.out.lanes().is_lingering() && self.background.async_progress.is_able();
-        able && (self.offers.is_open() || self.out.is_sending())
+        able && (self.offers.is_open() || self.inbound.is_placing() || self.out.is_sending())
     }
 
     /// Does a limited amount of that work. Returns true if there was any; an error is kept for the rank's next poll.
@@ -73,7 +73,11 @@ impl Endpoint {
     /// True if only the rank can handle this arrival.
     fn is_for_rank(&self, arrival: &Arrival) -> bool {
         match arrival.packet {
-            Packet::Chunk { .. } => !arrival.fetch.is_some_and(|fetch| self.offers.has_room(fetch)),
+            Packet::Chunk { .. } => match arrival.target {
+                Target::Caller => true,
+                Target::Fetch(fetch) => !self.offers.has_room(fetch),
+                Target::Room(_) => false,
+            },
             Packet::Cts { .. }
             | Packet::Data { .. }
             | Packet::Fin { .. }

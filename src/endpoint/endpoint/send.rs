@@ -24,15 +24,17 @@ impl Endpoint {
         Ok(sent)
     }
 
-    /// Sends a message that is one entry, if there is room for it right now and it needs no rendezvous.
+    /// Sends a message, if there is room for it right now and it needs no rendezvous.
     #[inline]
     pub fn send_now(&mut self, message: &Message<'_>) -> Result<bool, EndpointError> {
         let (dest, bytes) = (message.dest, message.header.len() as u64 + message.payload.len());
         let plain = bytes <= self.thresholds.plain_max() as u64;
-        if !plain && self.thresholds.choose(bytes, self.is_copied_for(dest)) == Protocol::Rendezvous {
-            return Ok(false);
-        }
-        let sent = self.out.send_now(message, &self.thresholds)?;
+        let protocol = if plain { Protocol::Packed } else { self.thresholds.choose(bytes, self.is_copied_for(dest)) };
+        let sent = match protocol {
+            Protocol::Packed => self.out.send_now(message, &self.thresholds)?,
+            Protocol::Chunked => self.out.send_pieces(message),
+            Protocol::Rendezvous => return Ok(false),
+        };
         if sent && !plain {
             self.offers.preferences.spend(dest, message.payload.len());
         }
@@ -113,14 +115,11 @@ impl Endpoint {
         Ok(accepted)
     }
 
-    /// Directs the payload of a message that has begun to arrive into `room`. An [`crate::Event::Fetched`] reports its
-    /// end; its chunks are not shown to the caller.
-    pub fn place_at(&mut self, begun: Token, room: ForeignRoom<'static>, cookie: usize) {
-        let Some((src, _)) = begun.begun else { return };
-        // The sender may be lost by now.
-        if self.inbound.direct(begun, self.offers.next_fetch()) {
-            self.offers.receive(src, room, cookie);
-        }
+    /// Directs the payload of a message that has begun to arrive into `room`; the rest of a longer payload is dropped.
+    /// An [`crate::Event::Fetched`] with the cookie given to [`Endpoint::release`] reports its end; its chunks are not
+    /// shown to the caller.
+    pub fn place_at(&mut self, begun: Token, room: ForeignRoom<'static>) {
+        self.inbound.direct(begun, room);
     }
 
     /// Carries out the actions that the rendezvous protocol has returned.

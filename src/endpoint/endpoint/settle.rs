@@ -1,7 +1,7 @@
 //! Arrivals that are not for the application: they are passed on to the part that they concern.
 
 use super::Endpoint;
-use crate::arrival::{Arrival, Event, Piece, Token};
+use crate::arrival::{Arrival, Event, Piece, Target, Token};
 use crate::error::EndpointError;
 use crate::flow_control::Answer;
 use crate::rendezvous::Destination;
@@ -40,10 +40,21 @@ impl Endpoint {
 
     /// Copies a chunk to its destination. Returns the bytes and the cookie of a chunk that the application takes.
     fn place(&mut self, piece: &Piece) -> Option<(usize, usize)> {
-        match self.offers.destination(piece.fetch, piece.len, piece.last) {
+        let fetch = match piece.target {
+            Target::Caller => return Some((piece.len, piece.cookie)),
+            Target::Fetch(fetch) => fetch,
+            Target::Room(room) => {
+                self.inbound.copy_out(piece.lane, piece.offset, room);
+                if piece.last {
+                    self.events.push_back(Event::Fetched { cookie: piece.cookie });
+                }
+                return None;
+            }
+        };
+        match self.offers.destination(fetch, piece.len, piece.last) {
             Destination::Room(room) => {
                 self.inbound.copy_out(piece.lane, piece.offset, room);
-                self.offers.placed(piece.fetch, room.len(), piece.last);
+                self.offers.placed(fetch, room.len(), piece.last);
                 None
             }
             Destination::Shown { bytes, cookie } => Some((bytes, cookie)),
@@ -56,8 +67,8 @@ impl Endpoint {
     pub(super) fn settle(&mut self, mut a: Arrival) -> Result<Option<Event>, EndpointError> {
         match a.packet {
             Packet::Chunk { stream, payload } => {
-                let Some(fetch) = a.fetch else { return Ok(Some(Event::Arrival(a))) };
-                let piece = Piece { lane: a.token.lane, offset: a.offset, len: payload, fetch, last: a.last };
+                let (lane, target, cookie, last) = (a.token.lane, a.target, a.cookie, a.last);
+                let piece = Piece { lane, offset: a.offset, len: payload, target, cookie, last };
                 if let Some((bytes, cookie)) = self.place(&piece) {
                     a.packet = Packet::Chunk { stream, payload: bytes };
                     a.cookie = cookie;
@@ -69,7 +80,7 @@ impl Endpoint {
             }
             Packet::Data { fetch, stream, total } => {
                 self.offers.has_begun(a.src, fetch, total)?;
-                self.inbound.open(a.src, stream, total, Some(fetch))?;
+                self.inbound.open(a.src, stream, total, Target::Fetch(fetch))?;
             }
             Packet::Fin { fetch, ok } => self.offers.has_pushed(a.src, fetch, ok)?,
             Packet::Taken { offer } => self.offers.has_taken(a.src, offer)?,

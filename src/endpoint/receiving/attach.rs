@@ -50,6 +50,7 @@ impl Inbound {
             size: topology.size() as u32,
             me: members.rank(),
             streams,
+            rooms: 0,
             members: members.clone(),
             lost: SmallVec::new(),
             msgs: 0,
@@ -68,7 +69,7 @@ impl Inbound {
 
     /// Forgets the open streams of a rank that is lost, and drops its later packets.
     pub fn lose(&mut self, rank: u32) {
-        self.streams[rank as usize] = None;
+        self.close_streams(rank);
         self.lost.push(rank);
     }
 
@@ -96,7 +97,7 @@ impl Inbound {
 
     /// Takes the lane of a peer away: no more entries arrive from it.
     pub fn disconnect(&mut self, peer: u32) {
-        self.streams[peer as usize] = None;
+        self.close_streams(peer);
         for inbox in self.boxes.iter_mut().filter(|inbox| inbox.from == Some(peer)) {
             inbox.shut |= VACANT;
             inbox.bell = Bell::Reliable;

@@ -1,7 +1,7 @@
 //! Taking entries from all lanes in turns.
 
 use super::inbox::{Inbox, Incoming, BEGINNING, CUT, HEAT};
-use crate::arrival::{Arrival, Look, Piece, Plain, Polled, Token};
+use crate::arrival::{Arrival, Look, Piece, Plain, Polled, Target, Token};
 use crate::error::EndpointError;
 use crate::wire::{self, Packet, PREFIX_MAX, STREAMS};
 use ntbring_memory::{Address, ForeignRoom};
@@ -29,6 +29,8 @@ pub struct Inbound {
     pub(super) me: u32,
     /// One row of streams for each rank that has ever sent chunks.
     pub(super) streams: Vec<Option<Box<[Option<Incoming>; STREAMS]>>>,
+    /// Number of open streams whose chunks go into a buffer of an eager message.
+    pub(super) rooms: usize,
     pub(super) members: Arc<Membership>,
     /// Lost ranks. Their late packets are dropped.
     pub(super) lost: SmallVec<[u32; 2]>,
@@ -102,9 +104,9 @@ impl Inbound {
         if !self.lost.is_empty() {
             return None;
         }
-        let Inbound { boxes, streams, size, me, .. } = self;
+        let Inbound { boxes, streams, rooms, size, me, .. } = self;
         let Inbox { lane, from, .. } = &mut boxes[i];
-        let (entry, (slot, fetch, at, left)) = lane.take_known(|kind, len, meta, beginning| {
+        let (entry, (slot, at, left)) = lane.take_known(|kind, len, meta, beginning| {
             let (stream, at) = wire::plain_chunk(kind, len, meta, from.is_none())?;
             let src = match *from {
                 Some(rank) => rank,
@@ -115,14 +117,18 @@ impl Inbound {
             };
             let slot = &mut streams.get_mut(src as usize)?.as_mut()?[stream as usize];
             let open = slot.as_ref()?;
-            let fetch = open.fetch.filter(|&fetch| has_room(fetch))?;
+            match open.target {
+                Target::Caller => return None,
+                Target::Fetch(fetch) => has_room(fetch).then_some(())?,
+                Target::Room(_) => {}
+            }
             let left = open.left.checked_sub((len - at) as u64)?;
-            Some((slot, fetch, at, left))
+            Some((slot, at, left))
         })?;
-        shrink(slot, left);
         let (offset, len) = (entry.offset + at, entry.len - at);
+        let (target, cookie) = advance(slot, len, left, rooms);
         self.bytes += len as u64;
-        Some(Piece { lane: i, offset, len, fetch, last: left == 0 })
+        Some(Piece { lane: i, offset, len, target, cookie, last: left == 0 })
     }
 
     /// Records that an entry was taken from a lane by a poll. Other lanes have their turn after each entry of a bulk
@@ -242,7 +248,8 @@ impl Inbound {
         let offset = entry.offset + at;
         let header = Address(window.address(offset, entry.len - at));
         let token = Token { lane: i, begun: None };
-        let mut arrival = Arrival { src, packet, header, cookie: 0, last: false, fetch: None, offset, token };
+        let mut arrival =
+            Arrival { src, packet, header, cookie: 0, last: false, target: Target::Caller, offset, token };
         match packet {
             Packet::Message { header, payload, .. } => {
                 self.msgs += 1;
@@ -251,7 +258,7 @@ impl Inbound {
             _ if self.lost.contains(&src) => {}
             Packet::Begin { header, stream, total, .. } => {
                 inbox.shut |= BEGINNING;
-                self.open(src, stream, total, None)?;
+                self.open(src, stream, total, Target::Caller)?;
                 arrival.token.begun = Some((src, stream));
                 self.msgs += 1;
                 self.bytes += header as u64;
@@ -265,8 +272,8 @@ impl Inbound {
                 let Some(left) = open.left.checked_sub(payload as u64) else {
                     return Err(EndpointError::Stream { src, stream, what: "more bytes than it had announced" });
                 };
-                (arrival.cookie, arrival.fetch, arrival.last) = (open.cookie, open.fetch, left == 0);
-                shrink(slot, left);
+                (arrival.target, arrival.cookie) = advance(slot, payload, left, &mut self.rooms);
+                arrival.last = left == 0;
                 self.bytes += payload as u64;
             }
             Packet::Rts { header, .. } => {
@@ -279,12 +286,12 @@ impl Inbound {
     }
 
     /// Opens a stream.
-    pub fn open(&mut self, src: u32, stream: u8, total: u64, fetch: Option<u32>) -> Result<(), EndpointError> {
+    pub fn open(&mut self, src: u32, stream: u8, total: u64, target: Target) -> Result<(), EndpointError> {
         let row = self.streams[src as usize].get_or_insert_with(|| Box::new([None; STREAMS]));
         if row[stream as usize].is_some() {
             return Err(EndpointError::Stream { src, stream, what: "a message in a stream that is in use" });
         }
-        row[stream as usize] = Some(Incoming { cookie: 0, left: total, fetch });
+        row[stream as usize] = Some(Incoming { cookie: 0, left: total, target });
         Ok(())
     }
 
@@ -298,13 +305,28 @@ impl Inbound {
         self.boxes[lane].lane.window().read(offset, to);
     }
 
-    /// Directs the chunks of a message that has begun, and was not released yet, to the destination of a fetch.
-    /// Returns true if there are chunks to come and they had no such destination.
-    pub fn direct(&mut self, begun: Token, fetch: u32) -> bool {
-        let Some((src, stream)) = begun.begun else { return false };
+    /// Directs the chunks of a message that has begun, and was not released yet, into `room`. Has no effect if the
+    /// sender is lost by now.
+    pub fn direct(&mut self, begun: Token, room: ForeignRoom<'static>) {
+        let Some((src, stream)) = begun.begun else { return };
         let row = self.streams.get_mut(src as usize).and_then(|row| row.as_mut());
         let open = row.and_then(|row| row.get_mut(stream as usize)).and_then(|open| open.as_mut());
-        open.filter(|open| open.fetch.is_none()).map(|open| open.fetch = Some(fetch)).is_some()
+        if let Some(open) = open.filter(|open| matches!(open.target, Target::Caller)) {
+            open.target = Target::Room(room);
+            self.rooms += 1;
+        }
+    }
+
+    /// True if chunks of eager messages that go into buffers are still to come.
+    pub fn is_placing(&self) -> bool {
+        self.rooms > 0
+    }
+
+    /// Closes the streams of a rank.
+    pub(super) fn close_streams(&mut self, src: u32) {
+        let row = self.streams[src as usize].take();
+        let has_room = |open: &&Incoming| matches!(open.target, Target::Room(_));
+        self.rooms -= row.iter().flat_map(|row| row.iter().flatten()).filter(has_room).count();
     }
 
     /// Returns the lane space of an arrival. For the beginning of a chunked message, `cookie` is the cookie that its
@@ -344,8 +366,17 @@ fn never_given() -> EndpointError {
     EndpointError::Argument("the released event is not outstanding".into())
 }
 
-/// Sets the bytes that are left of a stream; it ends with its last byte.
-#[inline]
-fn shrink(stream: &mut Option<Incoming>, left: u64) {
-    *stream = stream.filter(|_| left > 0).map(|open| Incoming { left, ..open });
+/// Takes a chunk of `len` bytes, behind which `left` bytes are left, from a stream; the stream ends with its last byte.
+/// Returns the target of the chunk and the stream's cookie.
+#[inline(always)]
+fn advance(stream: &mut Option<Incoming>, len: usize, left: u64, rooms: &mut usize) -> (Target, usize) {
+    let Some(open) = stream else { return (Target::Caller, 0) };
+    let (target, rest) = open.target.split(len);
+    let cookie = open.cookie;
+    (open.left, open.target) = (left, rest);
+    if left == 0 {
+        *rooms -= usize::from(matches!(rest, Target::Room(_)));
+        *stream = None;
+    }
+    (target, cookie)
 }

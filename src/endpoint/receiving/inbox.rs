@@ -1,5 +1,6 @@
 //! One incoming lane, and the streams of chunks in it.
 
+use crate::arrival::Target;
 use crate::bell::Bell;
 use ntbring_queue::Consumer;
 
@@ -47,5 +48,5 @@ impl Inbox {
 pub struct Incoming {
     pub cookie: usize,
     pub left: u64,
-    pub fetch: Option<u32>,
+    pub target: Target,
 }

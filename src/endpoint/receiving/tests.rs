@@ -2,7 +2,7 @@
 
 use super::inbound::Inbound;
 use super::inbox::Inbox;
-use crate::arrival::Polled;
+use crate::arrival::{Polled, Target};
 use crate::bell::Bell;
 use crate::settings::Settings;
 use crate::wire::Packet;
@@ -38,12 +38,12 @@ const HERE: Route = Route { src: 0, dst: 0 };
 fn relayed_chunks_with_a_destination_are_pieces() {
     let (mut inbound, mut lane) = relayed();
     let (small, large) = ([1; 100], [2; 5000]);
-    inbound.open(0, 3, (small.len() + large.len()) as u64, Some(9)).unwrap();
+    inbound.open(0, 3, (small.len() + large.len()) as u64, Target::Fetch(9)).unwrap();
     put(&mut lane, HERE, 3, &small);
     put(&mut lane, HERE, 3, &large);
     for (bytes, last) in [(&small[..], false), (&large, true)] {
         let Ok(Some(Polled::Piece(piece))) = inbound.poll(|fetch| fetch == 9) else { panic!("no chunk") };
-        assert_eq!((piece.fetch, piece.len, piece.last), (9, bytes.len(), last));
+        assert!(matches!(piece.target, Target::Fetch(9)) && (piece.len, piece.last) == (bytes.len(), last));
         let mut found = vec![0; piece.len];
         inbound.read(piece.lane, piece.offset, &mut found);
         assert_eq!(found, bytes);
@@ -57,10 +57,10 @@ fn relayed_chunks_with_a_destination_are_pieces() {
 #[test]
 fn a_relayed_chunk_without_a_destination_is_an_arrival_and_one_for_another_rank_an_error() {
     let (mut inbound, mut lane) = relayed();
-    inbound.open(0, 3, 1000, Some(9)).unwrap();
+    inbound.open(0, 3, 1000, Target::Fetch(9)).unwrap();
     put(&mut lane, HERE, 3, &[0; 100]);
     let Ok(Some(Polled::Arrival(arrival))) = inbound.poll(|_| false) else { panic!("no arrival") };
-    assert!(arrival.fetch == Some(9) && arrival.piece() == 100 && !arrival.last);
+    assert!(matches!(arrival.target, Target::Fetch(9)) && arrival.piece() == 100 && !arrival.last);
     // Of a lane with a held entry, nothing more is taken by another thread.
     put(&mut lane, HERE, 3, &[0; 100]);
     assert!(inbound.poll_free(|_| true).unwrap().is_none());
@@ -78,7 +78,7 @@ fn a_relayed_chunk_without_a_destination_is_an_arrival_and_one_for_another_rank_
 #[test]
 fn a_chunk_of_a_lost_rank_is_dropped() {
     let (mut inbound, mut lane) = relayed();
-    inbound.open(0, 3, 1000, Some(9)).unwrap();
+    inbound.open(0, 3, 1000, Target::Fetch(9)).unwrap();
     inbound.lose(0);
     put(&mut lane, HERE, 3, &[0; 100]);
     assert!(inbound.poll(|_| true).unwrap().is_none());

@@ -33,9 +33,6 @@ pub struct Fetch {
     pub copy_path: Option<CopyPath>,
 }
 
-/// Offer number of a payload that was sent without an offer.
-pub const UNASKED: u32 = u32::MAX;
-
 impl Fetch {
     pub fn of(offer: u32, src: u32, room: Option<ForeignRoom<'static>>, size: u64, cookie: usize) -> Fetch {
         Fetch {

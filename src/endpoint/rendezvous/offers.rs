@@ -1,7 +1,7 @@
 //! The payloads that a rank has offered to others, and those that it fetches.
 
 use super::actions::{Accepted, Action, Destination, Next};
-use super::fetch::{Copy, Exposed, Fetch, Part, UNASKED};
+use super::fetch::{Copy, Exposed, Fetch, Part};
 use super::preferences::Preferences;
 use crate::arrival::Event;
 use crate::error::EndpointError;
@@ -170,17 +170,6 @@ impl Offers {
             }
             None => Accepted::Pending,
         }
-    }
-
-    /// Returns the number that the next fetch will have.
-    pub fn next_fetch(&self) -> u32 {
-        self.fetches.vacant_key() as u32
-    }
-
-    /// Begins a fetch of a payload that its sender streams without an offer: into `room`.
-    pub fn receive(&mut self, src: u32, room: ForeignRoom<'static>, cookie: usize) {
-        let size = room.len() as u64;
-        self.fetches.insert(Fetch { fed: true, ..Fetch::of(UNASKED, src, Some(room), size, cookie) });
     }
 
     fn ask_to_stream(&mut self, fetch: u32) {

@@ -86,6 +86,11 @@ impl FlowQueue {
         self.waiting.is_empty() && self.streams.is_empty()
     }
 
+    /// Returns the stream number of the next payload if the queue is idle.
+    pub fn first_stream(&self) -> u8 {
+        self.first
+    }
+
     /// Returns the number of payloads that are being sent in chunks, and the bytes of them that are left.
     pub fn streaming(&self) -> (usize, u64) {
         (self.streams.len(), self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum())

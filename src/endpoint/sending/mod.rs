@@ -9,6 +9,7 @@
 //! | `flow` | all traffic to one peer |
 //! | `outbound` | all flows of a rank |
 //! | `plain` | the fast path of small messages |
+//! | `pieces` | the fast path of eager messages in chunks |
 //! | `held` | messages that wait for credit, and the cancellation of messages |
 //! | `linger` | the thread that retransmits for a rank that has left |
 //! | `attach` | the lane of each peer's flow; peers that come and go |
@@ -23,6 +24,7 @@ mod linger;
 mod message;
 mod outbound;
 mod outbox;
+mod pieces;
 mod plain;
 
 pub use line::TURN_BYTES;

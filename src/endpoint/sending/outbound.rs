@@ -146,7 +146,9 @@ impl Outbound {
 
     #[inline]
     pub fn send(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
-        match self.send_now(&m, thresholds)? {
+        let done = self.send_now(&m, thresholds)?
+            || !thresholds.packs(m.header.len(), m.payload.len()) && self.send_pieces(&m);
+        match done {
             true => Ok(Sent::Done),
             false => self.keep(m, thresholds),
         }

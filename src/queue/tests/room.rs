@@ -91,14 +91,26 @@ fn explore(moves: &[Move]) {
     let (mut seen, mut open) = (HashSet::from([fresh().key()]), VecDeque::from([Vec::<Move>::new()]));
     while let Some(way) = open.pop_front() {
         for next in moves {
-            let mut lane = fresh();
-            way.iter().for_each(|next| assert!(lane.apply(*next)));
+            let filled = || {
+                let mut lane = fresh();
+                way.iter().for_each(|next| assert!(lane.apply(*next)));
+                lane
+            };
+            let mut lane = filled();
             if lane.entries.is_empty() {
                 // Dropping a reservation gives the room back, to this and all other reservations.
                 drop(lane.producer.reserve(1));
                 assert_eq!(lane.consumer.take(), Ok(None));
                 let room = lane.producer.reserve(entry_max(LINES_MIN));
                 assert!(room.is_some(), "an empty lane is full: {way:?}");
+            }
+            for entries in 1..=LINES_MIN {
+                let (mut lane, Move::Put(lines)) = (filled(), *next) else { break };
+                if !lane.producer.has_room(1 + entries * lines, lines) {
+                    break;
+                }
+                let puts = std::iter::once(Move::Put(1)).chain(vec![*next; entries]);
+                puts.for_each(|put| assert!(lane.apply(put), "there was room for {entries} entries: {way:?}"));
             }
             if lane.apply(*next) && seen.insert(lane.key()) {
                 open.push_back([&way[..], &[*next]].concat());

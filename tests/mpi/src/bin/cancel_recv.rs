@@ -91,7 +91,7 @@ fn main() {
     let job = Job::start("cancel_recv");
     for any in [false, true] {
         before(&job, any);
-        for size in [0, 8, 3000, 100_000] {
+        for size in [0, 8, 3000, 40_000, 100_000] {
             for _ in 0..10 {
                 racing(&job, size, any);
             }

@@ -6,7 +6,7 @@ use mpi::topology::{AnyProcess, Process};
 use mpi::traits::*;
 use ntbring_mpi_tests::{filled, received_bytes, shifts, verify, Job};
 
-const SIZES: [usize; 7] = [0, 1, 50, 1000, 10_000, 100_000, 1 << 20];
+const SIZES: [usize; 8] = [0, 1, 50, 1000, 10_000, 40_000, 100_000, 1 << 20];
 
 fn test_probe<S: Source>(from: &S, tag: i32) -> Status {
     loop {

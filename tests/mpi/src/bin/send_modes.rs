@@ -5,7 +5,7 @@ use mpi::topology::Process;
 use mpi::traits::*;
 use ntbring_mpi_tests::{fill, filled, received_bytes, shifts, verify, Job};
 
-const SIZES: [usize; 6] = [0, 8, 100, 10_000, 100_000, 1 << 20];
+const SIZES: [usize; 7] = [0, 8, 100, 10_000, 40_000, 100_000, 1 << 20];
 /// Tags: data, permission to receive, notice that the receive is posted.
 const DATA: i32 = 1;
 const GO: i32 = 2;
