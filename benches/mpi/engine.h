@@ -1,7 +1,8 @@
 /*
  * engine.h - runs the tests of one MPI benchmark: options, sizes, warm-up, batches, medians, output.
  *
- *   PROGRAM [--peer P] [--cores LIST] [--budget SECONDS] [--limit SECONDS] [TEST[=SIZES]]...
+ *   PROGRAM [--peer P] [--cores LIST] [--budget SECONDS] [--limit SECONDS] [--patience SECONDS]
+ *           [TEST[=SIZES]]...
  *
  * Without a TEST all are run, with their own sizes. Rank 0 prints one line of JSON for each figure:
  *
@@ -13,8 +14,10 @@
  *            and no MPI library mistakes a single core for the whole machine
  * --budget   seconds that a figure may take (default 0.3). A batch takes a BATCHES-th of it, however
  *            slow the MPI library is; where one iteration takes longer than that there are fewer
- *            batches, down to 3
+ *            batches, down to 3, and where it takes longer than the budget, 1
  * --limit    seconds after which no new figure is begun (default 120)
+ * --patience seconds after which a figure is taken for hanging: SIGALRM ends the process, and so the
+ *            job (default: none)
  *
  * Each figure is the median of its batches: on a machine with fewer cores than ranks a mean would
  * depend on the scheduler.

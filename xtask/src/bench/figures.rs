@@ -55,11 +55,17 @@ impl Figures {
     /// Adds the figures of a benchmark's output and returns their number. Lines that are not JSON are remarks and are
     /// ignored.
     pub fn add(&mut self, mpi: &str, ranks: usize, output: &str) -> usize {
+        self.add_as(mpi, ranks, "", output)
+    }
+
+    /// Adds figures in the same way, with an ending to the names of their tests.
+    pub fn add_as(&mut self, mpi: &str, ranks: usize, suffix: &str, output: &str) -> usize {
         let lines = output.lines().filter_map(|text| serde_json::from_str::<Line>(text).ok());
         let mut count = 0;
         for line in lines.filter(|line| line.value.is_finite()) {
-            self.units.insert(line.test.clone(), line.unit);
-            let key = Key { test: line.test, ranks, bytes: line.bytes, mpi: mpi.to_string() };
+            let test = line.test + suffix;
+            self.units.insert(test.clone(), line.unit);
+            let key = Key { test, ranks, bytes: line.bytes, mpi: mpi.to_string() };
             self.values.entry(key).or_default().push(line.value);
             count += 1;
         }
@@ -197,6 +203,10 @@ mod tests {
         assert_eq!(figures.add("a", 2, &output), 2);
         assert_eq!(figures.add("a", 2, "nothing\n"), 0);
         assert_eq!(figures.add("b", 2, &line(8, 0.25)), 1);
+        let mut unbound = Figures::default();
+        unbound.add_as("a", 2, "_unbound", &line(8, 0.5));
+        assert_eq!(unbound.tests(), [("latency_unbound".to_string(), 2)]);
+        assert_eq!(unbound.unit("latency_unbound"), "us");
         assert_eq!(figures.sizes("latency", 2), [8, 16]);
         assert_eq!(figures.unit("latency"), "us");
         assert_eq!(figures.median("latency", 2, 8, "b"), Some(0.25));

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
 
+use crate::bench::attempts::Attempts;
+use crate::bench::compile::{build, compile, compile_by};
 use crate::bench::contestants::{Contestant, Role};
 use crate::bench::disturbance::Watch;
 use crate::bench::figures::{Figures, MACHINE, RAW_WINDOW};
@@ -20,8 +22,11 @@ use crate::bench::suites;
 use crate::setup::Installed;
 use crate::{paths, process, ui};
 
-/// Flags for every C compiler. Warnings are enabled, since they would point at the benchmarks' own code.
-const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra"];
+/// Time in seconds after which a figure is taken for hanging.
+const PATIENCE: u64 = 15;
+
+/// Time after which a small application is, or the start of a program.
+const PATIENCE_WITH_WHOLE: Duration = Duration::from_secs(20);
 
 /// The effort spent on measurements.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +63,12 @@ impl Effort {
     }
 
     /// Returns the time after which a run is killed.
-    fn deadline(&self) -> Duration {
-        Duration::from_secs(2 * self.limit + 30)
+    fn deadline(&self, program: Program) -> Duration {
+        match program {
+            Program::App(_) => PATIENCE_WITH_WHOLE,
+            Program::Startup | Program::Memory => PATIENCE_WITH_WHOLE * self.launches as u32,
+            _ => Duration::from_secs(2 * self.limit + 30),
+        }
     }
 }
 
@@ -80,6 +89,7 @@ pub struct Session {
     /// If true, suites are timed, too.
     suites: bool,
     dir: PathBuf,
+    attempts: Attempts,
     failures: BTreeMap<String, String>,
     remarks: Vec<String>,
     ours_failed: bool,
@@ -112,6 +122,7 @@ impl Session {
             cores,
             suites: false,
             dir,
+            attempts: Attempts::default(),
             failures: BTreeMap::new(),
             remarks: Vec::new(),
             ours_failed: false,
@@ -253,10 +264,35 @@ impl Session {
         command.args(["--cores", &list(cores), "--budget", &self.effort.budget.to_string()]);
         command.args(job.tests.iter().map(ToString::to_string));
         let whose = if job.who == Who::RawWindow { RAW_WINDOW } else { MACHINE };
-        self.take(job, whose, Role::Peer, &mut command)
+        let taken = self.take(job, whose, Role::Peer, &mut command)?;
+        if taken.figures > 0 {
+            self.count(whose, taken.state);
+        }
+        Ok(())
     }
 
+    /// Runs a contestant, and again for the rest if it fails.
     fn measure(&mut self, job: &Job, one: &Contestant) -> Result<()> {
+        let mut left = self.attempts.worth_it(one.name, job);
+        let mut counted = false;
+        while let Some(job) = left {
+            let mut command = self.command(&job, one);
+            let taken = self.take(&job, one.name, one.role, &mut command)?;
+            // Runs without figures are not counted, so that no round waits for a contestant that always fails.
+            if taken.figures > 0 && !counted {
+                self.count(one.name, taken.state);
+                counted = true;
+            }
+            left = taken.rest;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, name: &str, state: Option<usize>) {
+        *self.runs.entry((name.to_string(), state)).or_default() += 1;
+    }
+
+    fn command(&self, job: &Job, one: &Contestant) -> Command {
         let binary = self.binary(job.program, one.suffix);
         let mut command = one.command(job.shape, &binary);
         match job.program {
@@ -269,68 +305,61 @@ impl Session {
             Program::Memory => {
                 command.arg("--memory");
             }
+            Program::App(_) => {}
             Program::P2p | Program::Rma | Program::Coll | Program::Limits | Program::Papers => {
                 let effort = &self.effort;
                 command.args(["--budget", &effort.budget.to_string(), "--limit", &effort.limit.to_string()]);
                 let pair = matches!(job.shape, Shape::Pair);
-                if pair && job.program != Program::Papers {
-                    command.args(["--peer", &one.peer().to_string()]);
+                if job.program != Program::Papers {
+                    command.args(["--patience", &PATIENCE.to_string()]);
+                    if pair {
+                        command.args(["--peer", &one.peer().to_string()]);
+                    }
                 }
-                if pair || one.ranks(job.shape) <= self.cores.len() {
+                if job.bound && (pair || one.ranks(job.shape) <= self.cores.len()) {
                     command.args(["--cores", &list(&self.cores)]);
                 }
                 command.args(job.tests.iter().map(ToString::to_string));
             }
         }
-        self.take(job, one.name, one.role, &mut command)
+        command
     }
 
     /// Runs a command and adds its figures, including those that were printed before a failure, since each of them is
     /// complete.
-    fn take(&mut self, job: &Job, name: &str, role: Role, command: &mut Command) -> Result<()> {
-        let out = self.dir.join(format!("{name}-{}-{}.out", job.program.name(), job.shape.ranks()));
-        let outcome = process::run_captured(command, &out, Some(self.effort.deadline()))?;
+    fn take(&mut self, job: &Job, name: &str, role: Role, command: &mut Command) -> Result<Taken> {
+        let (program, ranks, suffix) = (job.program, job.shape.ranks(), job.suffix());
+        let out = self.dir.join(format!("{name}-{}-{ranks}{suffix}.out", program.name()));
+        let outcome = process::run_captured(command, &out, Some(self.effort.deadline(program)))?;
         let bytes = fs::read(&out).with_context(|| format!("cannot read {}", out.display()))?;
         let text = String::from_utf8_lossy(&bytes);
-        let count = self.figures.add(name, job.shape.ranks(), &text);
+        let figures = self.figures.add_as(name, ranks, suffix, &text);
         let after = self.look();
         let state = std::mem::replace(&mut self.state, after).filter(|before| after == Some(*before));
         if let Some(state) = state {
-            self.states.figures_mut(state).add(name, job.shape.ranks(), &text);
+            self.states.figures_mut(state).add_as(name, ranks, suffix, &text);
         }
-        // Runs without figures are not counted, so that no round waits for a contestant that always fails.
-        if count > 0 {
-            *self.runs.entry((name.to_string(), state)).or_default() += 1;
-        }
-        if outcome.success() && count > 0 {
-            return Ok(());
+        if outcome.success() && figures > 0 {
+            return Ok(Taken { figures, state, rest: None });
         }
         self.ours_failed |= role != Role::Peer;
+        let failure = self.attempts.note(name, job, &text);
         let what = if outcome.success() { "printed no figures".to_string() } else { outcome.describe() };
-        let line = format!("{name}, {}: {what} after {count} figures: {}", job.describe(), paths::shown(&out));
-        self.failures.entry(format!("{name} {}", job.describe())).or_insert(line);
-        Ok(())
+        let place = failure.figure.map_or_else(|| job.describe(), |figure| format!("{figure}, {}", job.describe()));
+        let line = format!("{name}, {place}: {what} after {figures} figures: {}", paths::shown(&out));
+        self.failures.entry(format!("{name} {place}")).or_insert(line);
+        Ok(Taken { figures, state, rest: failure.rest })
     }
 }
 
-/// Compiles sources of `benches`.
-pub fn compile(cc: &Path, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
-    compile_by(Command::new(cc), sources, binary, log)
-}
-
-/// Compiles sources of `benches` by a call of a compiler, to which the arguments are added.
-fn compile_by(mut command: Command, sources: &[&str], binary: &Path, log: &Path) -> Result<()> {
-    command.args(FLAGS).arg("-o").arg(binary);
-    command.args(sources.iter().map(|source| paths::root().join("benches").join(source)));
-    process::check_logged(&mut command, log)
-}
-
-/// Builds a program that is a crate of the workspace.
-fn build(program: Program, log: &Path) -> Result<()> {
-    let mut command = Command::new("cargo");
-    command.args(["build", "--release", "--package", program.binary(), "--manifest-path"]);
-    command.arg(paths::root().join("Cargo.toml")).arg("--target-dir").arg(paths::target());
-    process::check_logged(&mut command, log)
+/// The results of a run.
+struct Taken {
+    /// The number of figures.
+    figures: usize,
+    /// The state of the machine, if it was the same before and after.
+    state: Option<usize>,
+    /// The part of the job that remains to be run after a failure.
+    rest: Option<Job>,
 }
 
 fn list(cores: &[usize]) -> String {

@@ -110,6 +110,7 @@ fn entry(figures: &Figures, suite: String) -> Entry {
         runs: [ours, peer].map(|time| time.map(|_| 1)),
         spread: [None, None],
         cores_us: None,
+        shape: None,
         timed_out: Some(timed_out),
         name: suite,
     }

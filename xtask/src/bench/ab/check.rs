@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use crate::bench::session;
+use crate::bench::compile;
 use crate::process;
 
 /// The macro of include/ntbring.h that holds the ABI version.
@@ -39,7 +39,7 @@ pub fn installation(prefix: &Path, dir: &Path) -> Result<()> {
 /// Returns the ABI version that a library reports. `dir` is for the program that queries it.
 pub fn abi_of_library(library: &Path, dir: &Path) -> Result<u32> {
     let program = dir.join("abi");
-    session::compile(Path::new("cc"), &["machine/abi.c"], &program, &dir.join("logs/abi.log"))?;
+    compile::compile(Path::new("cc"), &["machine/abi.c"], &program, &dir.join("logs/abi.log"))?;
     let said = process::output(Command::new(&program).arg(library))?;
     said.trim()
         .parse()

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure, Context, Result};
 
+use crate::bench::compile;
 use crate::bench::contestants::{on_path, Contestant};
 use crate::bench::figures::{Figures, Key};
 use crate::bench::jobs::Shape;
-use crate::bench::session;
 use crate::{process, ui};
 
 /// The test of a whole message: the sum of [`PARTS`].
@@ -51,7 +51,7 @@ pub fn measure(contestants: &[Contestant], dir: &Path, figures: &mut Figures) ->
     let log = dir.join("compile.log");
     let binary = |one: &Contestant| dir.join(format!("instructions-{}", one.suffix));
     for one in contestants {
-        session::compile(
+        compile::compile(
             one.mpicc.as_deref().context("it has no MPI compiler")?,
             &["mpi/instructions.c"],
             &binary(one),

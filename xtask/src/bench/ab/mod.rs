@@ -22,10 +22,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use clap::Args;
 
+use crate::bench::compile;
 use crate::bench::contestants::{self, Contestant};
 use crate::bench::jobs::Program;
 use crate::bench::machine::{self, Machine};
-use crate::bench::session::{self, run_watched, Effort, Session};
+use crate::bench::session::{run_watched, Effort, Session};
 use crate::bench::stored::Stored;
 use crate::mpi::Mpi;
 use crate::setup::SetupArgs;
@@ -144,7 +145,7 @@ fn measure(session: &mut Session, rows: &[Row], mut machine: Machine, dir: &Path
         // The start-up benchmark reports the version, which is shown even if only instructions are asked for.
         session.contestants.iter().try_for_each(|one| {
             let sources = Program::Startup.sources();
-            session::compile(
+            compile::compile(
                 one.mpicc.as_deref().context("it has no MPI compiler")?,
                 sources,
                 &startup(session, one),

@@ -83,7 +83,7 @@ pub fn jobs(rows: &[Row]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for row in rows {
         if let Some(program) = row.program {
-            jobs::want(&mut jobs, program, row.shape, Who::Main, row.test, row.bytes);
+            jobs::want(&mut jobs, Job::of_figure(program, row.shape, Who::Main, row.test, row.bytes));
         }
     }
     jobs

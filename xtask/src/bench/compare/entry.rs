@@ -3,9 +3,12 @@
 use serde::Serialize;
 
 /// The result of a measure.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub struct Entry {
     pub name: String,
+    /// Hosts and ranks, of a collective.
+    #[serde(skip)]
+    pub shape: Option<String>,
     pub ours: Option<f64>,
     pub best_peer: Option<f64>,
     pub peer: Option<String>,

@@ -1,8 +1,9 @@
-//! The measures of `bench compare`, and the jobs that they need.
+//! The measures of `bench compare` except those of collectives, and the jobs that all need.
 
+use crate::bench::compare::collectives;
 use crate::bench::contestants::OURS;
 use crate::bench::figures::{size, MACHINE};
-use crate::bench::jobs::{self, Job, Program, Shape, Who};
+use crate::bench::jobs::{self, App, Job, Program, Shape, Who};
 use crate::bench::papers::efficiency;
 use crate::bench::tables::{limit_of, Limit};
 
@@ -27,6 +28,8 @@ pub struct Measure {
     pub(super) program: Program,
     pub(super) shape: Shape,
     pub(super) who: Who,
+    /// If true, ranks are bound to cores where there is one for each.
+    pub(super) bound: bool,
     /// The contestant whose figure it is.
     pub(super) of: &'static str,
     pub(super) test: &'static str,
@@ -39,54 +42,96 @@ pub struct Measure {
     pub(super) of_limit_to_reach: Option<f64>,
 }
 
+impl Measure {
+    /// Returns a measure that compares ntbring with the best of the others.
+    pub(super) fn new(
+        name: String,
+        program: Program,
+        shape: Shape,
+        (test, bytes): (&'static str, u64),
+        to_reach: f64,
+    ) -> Self {
+        let (who, of, than) = (Who::Main, OURS, Than::Best);
+        let (limit, of_limit_to_reach) = (None, None);
+        Self { name, program, shape, who, bound: true, of, test, bytes, than, to_reach, limit, of_limit_to_reach }
+    }
+
+    /// Returns the name under which the figure is stored.
+    pub(super) fn figure(&self) -> String {
+        format!("{}{}", self.test, jobs::suffix(self.program, self.shape, self.bound))
+    }
+
+    /// Returns true if it is worth measuring on a machine with so many cores: where there are more ranks, none are
+    /// bound in any case.
+    pub(super) fn is_possible(&self, cores: usize) -> bool {
+        self.bound || self.shape.ranks() <= cores
+    }
+
+    /// Returns a job for a figure that is measured in the same runs.
+    fn job(&self, test: &'static str, bytes: u64) -> Job {
+        Job { bound: self.bound, ..Job::of_figure(self.program, self.shape, self.who, test, bytes) }
+    }
+}
+
+/// Returns a size as a part of names.
+pub(super) fn short(bytes: u64) -> String {
+    size(bytes).replace(' ', "")
+}
+
+fn pair(name: String, test: &'static str, bytes: u64, to_reach: f64) -> Measure {
+    Measure { limit: limit_of(test, bytes), ..Measure::new(name, Program::P2p, Shape::Pair, (test, bytes), to_reach) }
+}
+
 /// Returns all measures.
 pub(super) fn measures() -> Vec<Measure> {
-    let pair = |name: String, test, bytes, to_reach| Measure {
-        name,
-        program: Program::P2p,
-        shape: Shape::Pair,
-        who: Who::Main,
-        of: OURS,
-        test,
-        bytes,
-        than: Than::Best,
-        to_reach,
-        limit: limit_of(test, bytes),
-        of_limit_to_reach: None,
-    };
-    let short = |bytes| size(bytes).replace(' ', "");
-    let mut all = Vec::new();
-    all.push(Measure { of_limit_to_reach: Some(1.8), ..pair("latency_8B".into(), "latency", 8, 0.90) });
-    for bytes in [64, KIB, 4 * KIB, 64 * KIB, MIB, 4 * MIB] {
-        all.push(pair(format!("latency_{}", short(bytes)), "latency", bytes, 0.95));
-    }
-    all.push(pair("rate_8B".into(), "rate", 8, 1.25));
+    let mut all = of_pairs();
+    all.extend(one_sided());
+    all.extend(collectives::measures());
+    all.extend(whole_programs());
+    all.extend(modelled());
+    all
+}
+
+fn of_pairs() -> Vec<Measure> {
+    let sized = |test: &'static str, bytes, to_reach| pair(format!("{test}_{}", short(bytes)), test, bytes, to_reach);
+    let mut all = vec![Measure { of_limit_to_reach: Some(1.8), ..sized("latency", 8, 0.95) }];
+    all.extend([64, KIB, 4 * KIB, 64 * KIB, MIB, 4 * MIB].map(|bytes| sized("latency", bytes, 0.95)));
+    all.extend([8, 64].map(|bytes| sized("rate", bytes, 1.1)));
     let own = Than::Figure(OURS, "rate", 64);
     all.push(Measure { than: own, ..pair("rate_128B_of_own_64B".into(), "rate", 128, 0.80) });
-    for bytes in [4 * KIB, 64 * KIB, MIB, 4 * MIB, 64 * MIB] {
-        let to_reach = if bytes > 4 * MIB { 1.0 } else { 1.05 };
-        all.push(pair(format!("bandwidth_{}", short(bytes)), "bandwidth", bytes, to_reach));
-    }
-    for bytes in [64 * KIB, MIB, 4 * MIB] {
+    all.extend([4 * KIB, 64 * KIB, MIB, 4 * MIB].map(|bytes| sized("bandwidth", bytes, 1.05)));
+    all.push(sized("bandwidth", 64 * MIB, 1.0));
+    all.extend([4 * KIB, 64 * KIB, MIB, 4 * MIB].map(|bytes| sized("bibw", bytes, 1.05)));
+    all.extend([64 * KIB, MIB, 4 * MIB].map(|bytes| {
         let than = Than::Figure(MACHINE, "raw_bandwidth", bytes);
-        all.push(Measure { than, ..pair(format!("efficiency_{}", short(bytes)), "bandwidth", bytes, 0.97) });
+        Measure { than, ..pair(format!("efficiency_{}", short(bytes)), "bandwidth", bytes, 0.97) }
+    }));
+    all
+}
+
+/// Those that crash some versions of Open MPI come last.
+fn one_sided() -> Vec<Measure> {
+    let tests = ["put", "get", "fetch_and_op", "compare_and_swap", "accumulate"];
+    let measure = |test| Measure::new(format!("{test}_8B"), Program::Rma, Shape::Pair, (test, 8), 1.0);
+    tests.map(measure).to_vec()
+}
+
+fn whole_programs() -> Vec<Measure> {
+    let measure = |program: Program, test: &'static str, ranks, to_reach| {
+        let name = format!("{}_{ranks}ranks", program.name());
+        Measure::new(name, program, Shape::Hosts(ranks), (test, 0), to_reach)
+    };
+    let mut all = [2, 8, 32].map(|ranks| measure(Program::Startup, "startup", ranks, 1.0)).to_vec();
+    all.push(measure(Program::Memory, "memory_pss", 8, 1.0));
+    for app in App::ALL {
+        all.extend(jobs::APP_RANKS.map(|ranks| measure(Program::App(app), app.name(), ranks, 0.95)));
     }
-    for (name, test) in [("put_8B", "put"), ("fetch_and_op_8B", "fetch_and_op")] {
-        all.push(Measure { program: Program::Rma, ..pair(name.into(), test, 8, 1.0) });
-    }
-    for (name, test, bytes) in [
-        ("barrier_4ranks", "barrier", 0),
-        ("allreduce_8B_4ranks", "allreduce", 8),
-        ("alltoall_64KiB_4ranks", "alltoall", 64 * KIB),
-    ] {
-        let (program, shape) = (Program::Coll, Shape::Hosts(4));
-        all.push(Measure { program, shape, ..pair(name.into(), test, bytes, 1.0) });
-    }
-    for (name, program, test) in
-        [("startup_8ranks", Program::Startup, "startup"), ("memory_8ranks", Program::Memory, "memory_pss")]
-    {
-        all.push(Measure { program, shape: Shape::Hosts(8), ..pair(name.into(), test, 0, 1.0) });
-    }
+    all
+}
+
+/// Bandwidths under a link model, compared with our own at one hop and with the model's.
+fn modelled() -> Vec<Measure> {
+    let mut all = Vec::new();
     for bytes in [MIB, 4 * MIB] {
         let (who, of) = (Who::Model, "ntbring-gen3x8-d2");
         let than = Than::Figure("ntbring-gen3x8", "bandwidth", bytes);
@@ -108,7 +153,7 @@ pub(super) fn jobs(measures: &[Measure]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for measure in measures {
         let mut machine = |test, bytes| {
-            jobs::want(&mut jobs, Program::Limits, Shape::Machine, Who::Machine, test, bytes);
+            jobs::want(&mut jobs, Job::of_figure(Program::Limits, Shape::Machine, Who::Machine, test, bytes));
         };
         if let Some(limit) = measure.limit {
             machine(limit.test, limit.bytes);
@@ -116,11 +161,10 @@ pub(super) fn jobs(measures: &[Measure]) -> Vec<Job> {
         if let Than::Figure(MACHINE, test, bytes) = measure.than {
             machine(test, bytes);
         }
-        let Measure { program, shape, who, test, bytes, .. } = *measure;
-        jobs::want(&mut jobs, program, shape, who, test, bytes);
+        jobs::want(&mut jobs, measure.job(measure.test, measure.bytes));
         if let Than::Figure(whose, test, bytes) = measure.than {
             if whose != MACHINE {
-                jobs::want(&mut jobs, program, shape, who, test, bytes);
+                jobs::want(&mut jobs, measure.job(test, bytes));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! `bench compare`: ntbring against the best of the other MPIs, measure by measure.
 
+mod collectives;
 mod entry;
+mod markdown;
 mod measures;
 mod queue_management;
 mod shown;
@@ -11,8 +13,9 @@ use crate::bench::states::{self, States, Wanted};
 use crate::bench::stored::Stored;
 use crate::bench::tables::limit_value;
 pub use entry::{rounded, Entry};
+pub use markdown::markdown;
 use measures::{measures, Measure, Than};
-pub use shown::{cells, table, HEADER};
+pub use shown::{cells, summary, table, HEADER};
 
 /// Returns true if a measure of this name is selected.
 fn is_chosen(name: &str, only: Option<&str>) -> bool {
@@ -29,9 +32,10 @@ pub fn names() -> Vec<String> {
     measures().into_iter().map(|measure| measure.name).chain([queue_management::NAME.to_string()]).collect()
 }
 
-/// Returns the jobs that are needed for measures whose name contains `only`.
-pub fn jobs(only: Option<&str>) -> Vec<Job> {
-    let mut jobs = measures::jobs(&chosen(only));
+/// Returns the jobs that are needed, on a machine with so many cores, for measures whose name contains `only`.
+pub fn jobs(only: Option<&str>, cores: usize) -> Vec<Job> {
+    let possible: Vec<Measure> = chosen(only).into_iter().filter(|measure| measure.is_possible(cores)).collect();
+    let mut jobs = measures::jobs(&possible);
     jobs.extend(is_chosen(queue_management::NAME, only).then(queue_management::job));
     jobs
 }
@@ -40,7 +44,10 @@ pub fn jobs(only: Option<&str>) -> Vec<Job> {
 pub fn evaluate(stored: &Stored, only: Option<&str>) -> Vec<Entry> {
     let (peers, enough) = (stored.peers(), states::enough(stored.rounds));
     let one = |measure: &Measure| alike(&stored.figures, &stored.states, enough, measure, &peers);
-    let mut entries: Vec<Entry> = chosen(only).iter().map(one).collect();
+    // What was measured without binding depends on the machine.
+    let was_possible =
+        |measure: &Measure| measure.bound || !stored.figures.sizes(&measure.figure(), measure.shape.ranks()).is_empty();
+    let mut entries: Vec<Entry> = chosen(only).iter().filter(|measure| was_possible(measure)).map(one).collect();
     entries.extend(is_chosen(queue_management::NAME, only).then(|| queue_management::entry(stored)));
     entries
 }
@@ -48,8 +55,7 @@ pub fn evaluate(stored: &Stored, only: Option<&str>) -> Vec<Entry> {
 /// Compares the figures that were measured in one state of the machine, or all figures if these are too few. `peers`
 /// are the other MPIs.
 fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers: &[&str]) -> Entry {
-    let Measure { test, bytes, .. } = *measure;
-    let ranks = measure.shape.ranks();
+    let (test, bytes, ranks) = (&measure.figure(), measure.bytes, measure.shape.ranks());
     let of = |mpi| Wanted { mpi, test, ranks, bytes };
     let mut wanted = vec![of(measure.of)];
     match &measure.than {
@@ -63,8 +69,8 @@ fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers
         ranks: 2,
         bytes: limit.bytes,
     }));
-    // Contestants without any figure do not count, since no state would have enough of them.
-    wanted.retain(|one| all.values(one.test, one.ranks, one.bytes, one.mpi).is_some());
+    // Contestants with few figures, or none, do not count, since no state would have enough of them.
+    wanted.retain(|one| all.values(one.test, one.ranks, one.bytes, one.mpi).is_some_and(|all| all.len() >= enough));
     match states.best(&wanted, enough) {
         Some(state) => Entry { cores_us: Some(rounded(state.cores_us)), ..entry(&state.figures, measure, peers) },
         None => entry(all, measure, peers),
@@ -74,18 +80,17 @@ fn alike(all: &Figures, states: &States, enough: usize, measure: &Measure, peers
 /// Returns the unit of a test, also of one that was not measured.
 fn unit_of(test: &str) -> &'static str {
     match test {
-        "bandwidth" => "MB/s",
+        "bandwidth" | "bibw" => "MB/s",
         "rate" => "msg/s",
-        "startup" => "ms",
+        "startup" | "halo" | "cg" | "sort" | "fft" => "ms",
         "memory_pss" => "KiB",
         _ => "us",
     }
 }
 
 fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
-    let Measure { test, bytes, .. } = *measure;
-    let ranks = measure.shape.ranks();
-    let unit = unit_of(test);
+    let (test, bytes, ranks) = (&measure.figure(), measure.bytes, measure.shape.ranks());
+    let unit = unit_of(measure.test);
     let smaller = smaller_is_better(unit);
     let ours = figures.median(test, ranks, bytes, measure.of);
     let best = || {
@@ -119,6 +124,7 @@ fn entry(figures: &Figures, measure: &Measure, peers: &[&str]) -> Entry {
     let spread_of = |values: Option<&[f64]>| values.map(spread).filter(|spread| spread.is_finite()).map(rounded);
     Entry {
         name: measure.name.clone(),
+        shape: collectives::shape(measure),
         ours: ours.map(rounded),
         best_peer: peer.as_ref().map(|(_, value, _)| rounded(*value)),
         ratio: ratio.map(rounded),
@@ -244,13 +250,15 @@ mod tests {
 
     #[test]
     fn only_what_is_chosen_is_run() {
-        let jobs = jobs(Some("latency_8B"));
+        let jobs = jobs(Some("latency_8B"), 2);
         assert_eq!(jobs.len(), 2);
         assert_eq!(jobs[0].tests[0].to_string(), "cacheline=0");
         assert_eq!(jobs[1].tests[0].to_string(), "latency=8");
         assert!(chosen(Some("nonsense")).is_empty());
         assert!(names().contains(&"rate_8B".to_string()));
-        let jobs = super::jobs(Some("queue_management"));
+        let jobs = super::jobs(Some("queue_management"), 2);
         assert_eq!((jobs.len(), jobs[0].tests.len()), (1, 1));
+        assert_eq!(super::jobs(Some("barrier_4ranks"), 2).len(), 1, "on two cores four ranks are never bound");
+        assert_eq!(super::jobs(Some("barrier_4ranks"), 4).len(), 2);
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn entry(stored: &Stored) -> Entry {
         runs: [ours.and_then(|_| fewest(figures, &wanted)), None],
         spread: [None, None],
         cores_us: state.map(|state| rounded(state.cores_us)),
+        shape: None,
         timed_out: None,
     }
 }

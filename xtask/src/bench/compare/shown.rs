@@ -45,3 +45,33 @@ pub fn table(entries: &[Entry]) -> String {
     let known = entries.iter().filter(|entry| entry.reached.is_some()).count();
     format!("{}\n{reached} of {known} reached", ui::table(&HEADER, &rows))
 }
+
+/// Returns for each shape of collectives how many of its measures are reached.
+pub fn summary(entries: &[Entry]) -> Vec<String> {
+    let mut shapes: Vec<&String> = Vec::new();
+    for shape in entries.iter().filter_map(|entry| entry.shape.as_ref()) {
+        if !shapes.contains(&shape) {
+            shapes.push(shape);
+        }
+    }
+    let line = |shape: &String| {
+        let of_shape = || entries.iter().filter(|entry| entry.shape.as_ref() == Some(shape));
+        let reached = of_shape().filter(|entry| entry.reached == Some(true)).count();
+        let known = of_shape().filter(|entry| entry.reached.is_some()).count();
+        format!("collectives, {shape}: {reached} of {known} reached")
+    };
+    shapes.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collectives_are_summed_up_by_shape() {
+        let entry = |shape: &str, reached| Entry { shape: Some(shape.to_string()), reached, ..Entry::default() };
+        let mut entries = vec![entry("a", Some(true)), entry("b", Some(false)), entry("a", Some(false))];
+        entries.extend([entry("a", None), Entry { reached: Some(true), ..Entry::default() }]);
+        assert_eq!(summary(&entries), ["collectives, a: 1 of 2 reached", "collectives, b: 0 of 1 reached"]);
+    }
+}

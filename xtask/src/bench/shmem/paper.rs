@@ -15,10 +15,10 @@ use super::libraries::{Budget, Library, Runner};
 use super::rows::{Group, Program};
 use super::sizes::{opposite, pair, ring, HOSTS, OF_THREADS, RAW, SCALED, SIZES, TURNS, UNDER_MODEL};
 use super::verdict::{self, Scaled};
+use crate::bench::compile;
 use crate::bench::disturbance::Watch;
 use crate::bench::figures::Figures;
 use crate::bench::machine::{self, Machine};
-use crate::bench::session;
 use crate::mpi::Mpi;
 use crate::{paths, process, ui};
 
@@ -108,7 +108,7 @@ fn conclude(machine: &Machine, runner: &Runner, tables: &str) -> Result<()> {
 fn compile(ours: &Library, dir: &Path) -> Result<()> {
     [Program::Pair, Program::Ring].iter().try_for_each(|program| ours.compile(*program, dir))?;
     let log = dir.join("compile.log");
-    session::compile(Path::new("cc"), &["machine/limits.c", "mpi/common.c"], &dir.join("limits"), &log)?;
+    compile::compile(Path::new("cc"), &["machine/limits.c", "mpi/common.c"], &dir.join("limits"), &log)?;
     let mut command = Command::new("cargo");
     command.args(["build", "--release", "--package", "ntbring-papers", "--manifest-path"]);
     command.arg(paths::root().join("Cargo.toml")).arg("--target-dir").arg(paths::target());

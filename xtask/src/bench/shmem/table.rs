@@ -43,6 +43,7 @@ fn entry(figures: &Figures, name: &str, ours: Of, peer: Option<Of>, known: Optio
     };
     Entry {
         name: name.to_string(),
+        shape: None,
         ours: our_value.map(rounded),
         best_peer: peer_value.map(rounded),
         peer: peer_value.map(|_| peer_name),
