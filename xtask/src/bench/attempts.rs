@@ -43,8 +43,8 @@ impl Attempts {
         with(job, all.into_iter().filter(|figure| !often(Some(*figure))))
     }
 
-    /// Notes that a job has failed, with this output.
-    pub fn note(&mut self, mpi: &str, job: &Job, output: &str) -> Failure {
+    /// Notes that a job has failed, with this output. What was too slow once is so again, and counts as often.
+    pub fn note(&mut self, mpi: &str, job: &Job, output: &str, timed_out: bool) -> Failure {
         let all = figures(job);
         let mut printed = Figures::default();
         printed.add(mpi, 0, output);
@@ -53,7 +53,7 @@ impl Attempts {
         let figure = left.next();
         // A program that fails after its last figure has lost nothing.
         if figure.is_some() || job.tests.is_empty() {
-            *self.0.entry(key(mpi, job, figure)).or_default() += 1;
+            *self.0.entry(key(mpi, job, figure)).or_default() += if timed_out { MOST } else { 1 };
         }
         Failure { figure: figure.map(|(test, bytes)| format!("{test}={bytes}")), rest: with(job, left) }
     }
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn a_failure_costs_one_figure() {
         let mut attempts = Attempts::default();
-        let failure = attempts.note("a", &job(), FIRST);
+        let failure = attempts.note("a", &job(), FIRST, false);
         assert_eq!(failure.figure.as_deref(), Some("put=64"));
         assert_eq!(shown(failure.rest), ["get=8"]);
         assert_eq!(shown(attempts.worth_it("a", &job())), ["put=8,64", "get=8"]);
-        attempts.note("a", &job(), FIRST);
+        attempts.note("a", &job(), FIRST, false);
         assert_eq!(shown(attempts.worth_it("a", &job())), ["put=8", "get=8"]);
         assert_eq!(shown(attempts.worth_it("b", &job())), ["put=8,64", "get=8"]);
         let unbound = Job { bound: false, ..job() };
@@ -117,7 +117,7 @@ mod tests {
         let mut attempts = Attempts::default();
         let all = FIRST.to_string() + &FIRST.replace(":8", ":64") + &FIRST.replace("put", "get");
         for _ in 0..MOST {
-            assert_eq!(attempts.note("a", &job(), &all), Failure { figure: None, rest: None });
+            assert_eq!(attempts.note("a", &job(), &all, false), Failure { figure: None, rest: None });
         }
         assert_eq!(attempts.worth_it("a", &job()), Some(job()));
     }
@@ -128,10 +128,12 @@ mod tests {
         let app = Job::of_figure(Program::App(App::Cg), Shape::Hosts(4), Who::Main, "cg", 0);
         for _ in 0..MOST {
             assert_eq!(attempts.worth_it("a", &app), Some(app.clone()));
-            assert_eq!(attempts.note("a", &app, "").rest, None);
+            assert_eq!(attempts.note("a", &app, "", false).rest, None);
         }
         assert_eq!(attempts.worth_it("a", &app), None);
+        attempts.note("b", &app, "", true);
+        assert_eq!(attempts.worth_it("b", &app), None);
         let own = Job { tests: vec![Test { name: "put", sizes: Vec::new() }], ..job() };
-        assert_eq!(attempts.note("a", &own, "").rest, None);
+        assert_eq!(attempts.note("a", &own, "", false).rest, None);
     }
 }

@@ -95,7 +95,7 @@ impl BenchArgs {
         let alike = self.name == Name::Compare;
         if alike {
             // Of the many figures of a comparison none may take long.
-            let budget = if self.quick { 0.05 } else { 0.08 };
+            let budget = if self.quick { 0.03 } else { 0.05 };
             Effort { rounds, budget, limit: 15, launches: 1, alike }
         } else if self.quick {
             Effort { rounds, budget: 0.05, limit: 10, launches: 1, alike }

@@ -25,8 +25,11 @@ use crate::{paths, process, ui};
 /// Time in seconds after which a figure is taken for hanging.
 const PATIENCE: u64 = 15;
 
-/// Time after which a small application is, or the start of a program.
-const PATIENCE_WITH_WHOLE: Duration = Duration::from_secs(20);
+/// Time after which a small application is.
+const PATIENCE_WITH_APP: Duration = Duration::from_secs(8);
+
+/// Time after which the start of a program is.
+const PATIENCE_WITH_START: Duration = Duration::from_secs(20);
 
 /// The effort spent on measurements.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +50,7 @@ impl Effort {
     /// Returns the largest number of rounds that may be run.
     fn rounds_max(&self) -> usize {
         if self.alike {
-            3 * self.rounds
+            2 * self.rounds
         } else {
             self.rounds
         }
@@ -65,8 +68,8 @@ impl Effort {
     /// Returns the time after which a run is killed.
     fn deadline(&self, program: Program) -> Duration {
         match program {
-            Program::App(_) => PATIENCE_WITH_WHOLE,
-            Program::Startup | Program::Memory => PATIENCE_WITH_WHOLE * self.launches as u32,
+            Program::App(_) => PATIENCE_WITH_APP,
+            Program::Startup | Program::Memory => PATIENCE_WITH_START * self.launches as u32,
             _ => Duration::from_secs(2 * self.limit + 30),
         }
     }
@@ -343,7 +346,7 @@ impl Session {
             return Ok(Taken { figures, state, rest: None });
         }
         self.ours_failed |= role != Role::Peer;
-        let failure = self.attempts.note(name, job, &text);
+        let failure = self.attempts.note(name, job, &text, outcome.timed_out);
         let what = if outcome.success() { "printed no figures".to_string() } else { outcome.describe() };
         let place = failure.figure.map_or_else(|| job.describe(), |figure| format!("{figure}, {}", job.describe()));
         let line = format!("{name}, {place}: {what} after {figures} figures: {}", paths::shown(&out));
