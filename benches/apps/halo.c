@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define N 128                   /* points of the square along each side, without its border of zeroes */
-#define SWEEPS 32000            /* of all ranks together */
+#define SWEEPS 64000            /* of all ranks together */
 #define WAVES_DOWN 1
 #define WAVES_ACROSS 2
 #define PI 3.14159265358979323846

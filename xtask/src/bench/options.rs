@@ -96,7 +96,7 @@ impl BenchArgs {
         if alike {
             // Of the many figures of a comparison none may take long.
             let budget = if self.quick { 0.03 } else { 0.05 };
-            Effort { rounds, budget, limit: 15, launches: 1, alike }
+            Effort { rounds, budget, limit: 10, launches: 1, alike }
         } else if self.quick {
             Effort { rounds, budget: 0.05, limit: 10, launches: 1, alike }
         } else {
