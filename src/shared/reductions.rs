@@ -7,9 +7,13 @@ use crate::error::SharedError;
 use crate::layout::LINE;
 use crate::operation::{Operation, Post};
 use ntbring_memory::{ForeignBytes, ForeignRoom, OutWindow};
+use smallvec::SmallVec;
 
 /// Largest vector, bytes, of which each member combines all elements: one step instead of two.
 const WHOLE_MAX: usize = 4 << 10;
+
+/// Posts of all other members, and the places of this member's bytes in them.
+type Posts = SmallVec<[(Post, usize); 8]>;
 
 /// Combines one block of each member at `to`; `own` is this member's.
 fn fold(
@@ -127,7 +131,7 @@ impl Buffers {
             operation.post(0, len, len as u64, |mine, to| mine.write(to, input))?;
         }
         let Some(output) = output else { return Ok(()) };
-        let mut posts = Vec::with_capacity(operation.buffers.members());
+        let mut posts = Posts::new();
         find_all(&mut operation, 0, len, len as u64, |_| 0, &mut posts)?;
         fold(&operation, &posts, input.address(), output.part(0, len).address(), len / reduction.element, reduction);
         Ok(())
@@ -149,7 +153,7 @@ impl Buffers {
         // Inputs of a round are posted before the results of the one before it, so that members wait less.
         let inputs_at = |round: usize| (2 * round).saturating_sub(1) as u64;
         let results_at = |round: usize| 2 * round as u64 + 2;
-        let mut posts = Vec::with_capacity(members);
+        let mut posts = Posts::new();
         post_inputs(&mut operation, &slices, 0, inputs_at(0), input)?;
         for round in 0..=rounds {
             if round + 1 < rounds {
@@ -222,7 +226,7 @@ impl Buffers {
         };
         let others_of = |member: usize| (0..counts.len()).filter(move |&m| m != member);
         let mut operation = Operation::begin(self, waiting);
-        let mut posts = Vec::with_capacity(counts.len());
+        let mut posts = Posts::new();
         for position in 0..counts.iter().max().map_or(0, |&count| count.div_ceil(most)) {
             let length = |member: usize| others_of(member).map(|m| piece(m, position).1).sum::<usize>();
             operation.post(position as u64, length(me), total, |mine, to| {
@@ -253,7 +257,7 @@ fn find_all(
     len: usize,
     total: u64,
     from: impl Fn(usize) -> usize,
-    posts: &mut Vec<(Post, usize)>,
+    posts: &mut Posts,
 ) -> Result<(), SharedError> {
     posts.clear();
     for member in operation.buffers.others() {
