@@ -45,11 +45,7 @@ extern "C" {
                                  * ntbring_schedule_next: *step is filled in;
                                  * ntbring_writer_open: *writer is one */
 #define NTBRING_NO_GROUP 2      /* ntbring_group_open: no mailbox is free at all members */
-#define NTBRING_BY_MESSAGES 3   /* ntbring_alltoall, ntbring_alltoall_wait: the group does not
-                                 * support this alltoall, and the caller must send messages
-                                 * instead; ntbring_schedule_begin: messages between all ranks are
-                                 * faster */
-#define NTBRING_BY_EXCHANGE 4   /* ntbring_schedule_begin: ntbring_alltoall is faster */
+#define NTBRING_BY_MESSAGES 3   /* ntbring_schedule_begin: messages between all ranks are faster */
 #define NTBRING_ERR_ARGUMENT (-1)       /* the caller broke the contract of this file */
 #define NTBRING_ERR_SETTING (-2)        /* a bad NTBRING_* variable, or hosts that disagree */
 #define NTBRING_ERR_RESOURCE (-3)       /* no memory, no space in /dev/shm, too small a window */
@@ -492,26 +488,6 @@ int ntbring_allgather(ntbring_endpoint_t * endpoint, uint32_t id, const void *bl
 int ntbring_allgather_wait(ntbring_endpoint_t * endpoint, uint32_t id, void *blocks, uint64_t size,
                            uint32_t looks);
 
-/* Begins an alltoall in which members copy directly between each other's memory. No small
- * allgather of the group may be pending. `from` holds this rank's blocks for all members, in the
- * order of ranks, and `to` has room for theirs; this rank's own block in both is not accessed.
- * All blocks have the same size. The caller must not access `from` and `to` until the end. NULL:
- * this rank has failed, and the alltoall will fail at all members. NTBRING_BY_MESSAGES: this
- * group does not support such alltoalls. */
-int ntbring_alltoall(ntbring_endpoint_t * endpoint, uint32_t id, const void *from, void *to,
-                     uint64_t block_size);
-
-/* Waits for the end of an alltoall. NTBRING_PENDING: it is not complete; as for
- * ntbring_allgather_wait. NTBRING_OK: it has ended, and the caller may access `from` and `to`
- * again, as after an error. NTBRING_BY_MESSAGES: the members have found that this group does not
- * support such alltoalls. */
-int ntbring_alltoall_wait(ntbring_endpoint_t * endpoint, uint32_t id, uint32_t looks);
-
-/* Leaves an alltoall that is not complete. The caller may access `from` and `to` again, and no
- * small allgather is possible in the group any more. The call may wait for a neighbour that is
- * writing at the moment. */
-int ntbring_alltoall_leave(ntbring_endpoint_t * endpoint, uint32_t id);
-
 /* Large collectives of a communicator with one rank on each host, in the order of hosts. The
  * library chooses between methods; one of them is a schedule, in which ranks pass on data from
  * neighbour to neighbour. The library returns the steps of this rank, and the caller carries them
@@ -532,7 +508,6 @@ typedef struct ntbring_collective {
     uint64_t elements;          /* elements of a vector, or of one rank's block */
     uint64_t element_size;      /* size of an element in bytes; the same at all ranks */
     int32_t in_place;           /* nonzero if this rank's input lies in its output */
-    int32_t can_exchange;       /* nonzero if ntbring_alltoall may be chosen */
 } ntbring_collective_t;
 
 typedef struct ntbring_schedule {
@@ -571,8 +546,8 @@ typedef struct ntbring_step {
 } ntbring_step_t;
 
 /* Chooses the method for a collective whose blocks are larger than those of an allgather; all ranks
- * choose the same. NTBRING_OK: a schedule, which is filled in. NTBRING_BY_EXCHANGE,
- * NTBRING_BY_MESSAGES: there is no schedule. */
+ * choose the same. NTBRING_OK: a schedule, which is filled in. NTBRING_BY_MESSAGES: there is no
+ * schedule. */
 int ntbring_schedule_begin(const ntbring_collective_t * collective, ntbring_schedule_t * schedule);
 
 /* Writes the next step, which the caller carries out before the next call, or returns NTBRING_NONE

@@ -31,8 +31,8 @@ void MPIDI_NTBRING_open_group(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     MPIDI_NTBRING_COMM(comm)->has_group = (rc == NTBRING_OK);
 }
 
-/* Waits for the end of an allgather or an alltoall and stores its return code in end. */
-static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm, int *end)
+/* Waits for the end of an allgather. */
+static int await_end(void *blocks, MPI_Aint blocks_sz, MPIR_Comm * comm)
 {
     int mpi_errno = MPI_SUCCESS;
     int error_ret = MPI_SUCCESS;
@@ -43,8 +43,7 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
 
     for (;;) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-        rc = is_exchange ? ntbring_alltoall_wait(endpoint, comm->context_id, looks) :
-            ntbring_allgather_wait(endpoint, comm->context_id, blocks, blocks_sz, looks);
+        rc = ntbring_allgather_wait(endpoint, comm->context_id, blocks, blocks_sz, looks);
         if (rc == NTBRING_PENDING) {
             /* nonblocking collectives make progress, too: other ranks may have to complete one
              * first */
@@ -59,10 +58,6 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
             /* go on after the first error, since other ranks need the blocks that this rank
              * passes on; give up at the second, as the collective may never end */
             if (error_ret) {
-                if (is_exchange) {
-                    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall_leave(endpoint,
-                                                                         comm->context_id));
-                }
                 goto fn_fail;
             }
             error_ret = mpi_errno;
@@ -70,7 +65,6 @@ static int await_end(bool is_exchange, void *blocks, MPI_Aint blocks_sz, MPIR_Co
         }
         MPIDI_PROGRESS_IDLE(0);
     }
-    *end = rc;
     mpi_errno = error_ret;
 
   fn_exit:
@@ -91,7 +85,7 @@ static int share(int failed, const void *block, MPI_Aint block_sz, void *blocks,
                                                     failed ? NULL : block,
                                                     failed ? 1 : block_sz));
     MPIDI_NTBRING_CHKRC(rc);
-    mpi_errno = await_end(false, blocks, block_sz * comm->local_size, comm, &rc);
+    mpi_errno = await_end(blocks, block_sz * comm->local_size, comm);
     MPIR_ERR_CHECK(mpi_errno);
 
   fn_exit:
@@ -123,80 +117,6 @@ int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint a
   fn_exit:
     return mpi_errno;
   fn_fail:
-    goto fn_exit;
-}
-
-/* Sets *is_done to false if the group does not support ntbring_alltoall. */
-int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                    void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                    MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done)
-{
-    int mpi_errno = MPI_SUCCESS;
-    int failed, rc;
-    int size = comm->local_size;
-    bool sends_packed = false, receives_packed = false;
-    MPI_Aint send_sz, recv_sz, block_sz;
-    void *from = NULL, *to = NULL;
-    ntbring_endpoint_t *endpoint = MPIDI_NTBRING_VCI(0).endpoint;
-
-    MPIR_Datatype_get_size_macro(sendtype, send_sz);
-    MPIR_Datatype_get_size_macro(recvtype, recv_sz);
-    block_sz = recvcount * recv_sz;
-    failed = MPIDI_NTBRING_failed_before(*errflag);
-    if (!failed && sendcount * send_sz != block_sz) {
-        MPIR_ERR_SET2(failed, MPI_ERR_OTHER, "**collective_size_mismatch",
-                      "**collective_size_mismatch %d %d", (int) (sendcount * send_sz),
-                      (int) block_sz);
-    }
-    if (!failed) {
-        failed = MPIDI_NTBRING_find_blocks(sendbuf, sendtype, size * block_sz, &sends_packed,
-                                           &from);
-    }
-    if (!failed) {
-        failed = MPIDI_NTBRING_find_blocks(recvbuf, recvtype, size * block_sz, &receives_packed,
-                                           &to);
-    }
-    if (!failed && sends_packed) {
-        failed = MPIR_Localcopy(sendbuf, sendcount * size, sendtype, from, size * block_sz,
-                                MPI_BYTE);
-    }
-
-    /* a rank that has failed tells the others, since they take part in the alltoall */
-    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_alltoall(endpoint, comm->context_id, failed ? NULL : from,
-                                                   failed ? NULL : to, block_sz));
-    MPIDI_NTBRING_CHKRC(rc);
-    if (rc == NTBRING_OK) {
-        mpi_errno = await_end(true, NULL, 0, comm, &rc);
-    }
-    *is_done = (rc != NTBRING_BY_MESSAGES);
-    if (!*is_done) {
-        /* an error of this rank is propagated by the messages of the fall-back */
-        MPIDI_NTBRING_COMM(comm)->no_exchange = true;
-        MPIDI_NTBRING_note_error(mpi_errno, errflag);
-        mpi_errno = MPI_SUCCESS;
-        goto fn_exit;
-    }
-    MPIR_ERR_CHECK(mpi_errno);
-    memcpy((char *) to + comm->rank * block_sz, (char *) from + comm->rank * block_sz, block_sz);
-    if (receives_packed) {
-        mpi_errno = MPIR_Localcopy(to, size * block_sz, MPI_BYTE, recvbuf, recvcount * size,
-                                   recvtype);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-
-  fn_exit:
-    if (sends_packed) {
-        MPL_free(from);
-    }
-    if (receives_packed) {
-        MPL_free(to);
-    }
-    return mpi_errno;
-  fn_fail:
-    if (failed) {
-        mpi_errno = failed;
-    }
-    MPIDI_NTBRING_note_error(mpi_errno, errflag);
     goto fn_exit;
 }
 
@@ -236,7 +156,7 @@ int MPIDI_NTBRING_small_reduce(const void *sendbuf, void *recvbuf, MPI_Aint coun
 
 /* An allgather, for which this rank contributes one block, or an alltoall, for which it contributes
  * a block for each rank. */
-int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+int MPIDI_NTBRING_small_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 int blocks, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {

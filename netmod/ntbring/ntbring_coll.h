@@ -41,14 +41,11 @@ int MPIDI_NTBRING_small_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_small_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
                                 MPI_Datatype datatype, MPI_Op op, bool is_wanted, MPIR_Comm * comm,
                                 MPIR_Errflag_t * errflag);
-int MPIDI_NTBRING_shared_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+int MPIDI_NTBRING_small_blocks(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
                                 int blocks, MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint all_sz,
                               bool * is_packed, void **blocks);
-int MPIDI_NTBRING_mapped_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                                    void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype,
-                                    MPIR_Comm * comm, MPIR_Errflag_t * errflag, bool * is_done);
 
 bool MPIDI_NTBRING_begin_sharing(MPI_Aint size, MPIR_Comm * comm, MPIR_Errflag_t * errflag);
 int MPIDI_NTBRING_shared_barrier(MPIR_Comm * comm, MPIR_Errflag_t * errflag);
@@ -75,7 +72,7 @@ int MPIDI_NTBRING_shared_alltoall(const void *sendbuf, const MPI_Aint sendcounts
 
 /* ntbring_schedule_begin and the collectives that follow its schedule. */
 int MPIDI_NTBRING_begin(int kind, MPI_Aint elements, MPI_Aint element_sz, int root, bool in_place,
-                        bool can_exchange, MPIR_Comm * comm, ntbring_schedule_t * schedule);
+                        MPIR_Comm * comm, ntbring_schedule_t * schedule);
 int MPIDI_NTBRING_ring_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
                              MPIR_Comm * comm, MPIR_Errflag_t * errflag,
                              ntbring_schedule_t * schedule);
@@ -113,8 +110,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_method(int kind, MPI_Aint elements, M
                                                   ntbring_schedule_t * schedule)
 {
     return MPIDI_NTBRING_COMM(comm)->is_ring ?
-        MPIDI_NTBRING_begin(kind, elements, element_sz, root, in_place,
-                            !MPIDI_NTBRING_COMM(comm)->no_exchange, comm, schedule) :
+        MPIDI_NTBRING_begin(kind, elements, element_sz, root, in_place, comm, schedule) :
         NTBRING_BY_MESSAGES;
 }
 
@@ -261,7 +257,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_allgather(const void *sendbuf, MPI_Ain
                                                   NULL, recvcount, recvtype, comm, errflag);
         }
         if (MPIDI_NTBRING_uses_allgather(size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+            return MPIDI_NTBRING_small_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, 1, comm, errflag);
         }
         if (MPIDI_NTBRING_method(NTBRING_ALLGATHER, 1, size, 0, sendbuf == MPI_IN_PLACE, comm,
@@ -284,7 +280,6 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
         MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM == MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto) {
         ntbring_schedule_t schedule;
         MPI_Aint type_size, size;
-        int method;
         MPIR_Datatype_get_size_macro(recvtype, type_size);
         size = recvcount * type_size;
         if (MPIDI_NTBRING_shares(size, comm, errflag)) {
@@ -292,24 +287,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_alltoall(const void *sendbuf, MPI_Aint
                                                  NULL, NULL, recvcount, recvtype, comm, errflag);
         }
         if (MPIDI_NTBRING_uses_allgather(size * comm->local_size, comm, errflag)) {
-            return MPIDI_NTBRING_shared_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+            return MPIDI_NTBRING_small_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, comm->local_size, comm, errflag);
         }
-        method = MPIDI_NTBRING_method(NTBRING_ALLTOALL, 1, size, 0, false, comm, &schedule);
-        if (method == NTBRING_BY_EXCHANGE) {
-            bool is_done = false;
-            if (MPIDI_NTBRING_has_group(comm, errflag)) {
-                int mpi_errno = MPIDI_NTBRING_mapped_alltoall(sendbuf, sendcount, sendtype,
-                                                                recvbuf, recvcount, recvtype, comm,
-                                                                errflag, &is_done);
-                if (mpi_errno || is_done) {
-                    return mpi_errno;
-                }
-            }
-            method = MPIDI_NTBRING_begin(NTBRING_ALLTOALL, 1, size, 0, false, false, comm,
-                                         &schedule);
-        }
-        if (method == NTBRING_OK) {
+        if (MPIDI_NTBRING_method(NTBRING_ALLTOALL, 1, size, 0, false, comm,
+                                 &schedule) == NTBRING_OK) {
             return MPIDI_NTBRING_ring_blocks(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                              recvtype, MPIR_ALLTOALL_TAG, comm, errflag, &schedule);
         }

@@ -41,7 +41,6 @@ int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
 {
     MPIDI_NTBRING_COMM(comm)->is_ring = false;
     MPIDI_NTBRING_COMM(comm)->has_group = false;
-    MPIDI_NTBRING_COMM(comm)->no_exchange = false;
     MPIDI_NTBRING_COMM(comm)->without_group = 0;
     MPIDI_NTBRING_COMM(comm)->may_share = false;
     MPIDI_NTBRING_COMM(comm)->shared_worth = 0;

@@ -31,8 +31,7 @@ typedef struct {
 
 typedef struct {
     bool is_ring;               /* one rank on each host, in the order of hosts */
-    bool has_group;             /* collectives use ntbring_allgather and ntbring_alltoall */
-    bool no_exchange;           /* its group has turned out not to support ntbring_alltoall */
+    bool has_group;             /* collectives use ntbring_allgather */
     uint32_t without_group;     /* number of collectives that found no group */
     bool may_share;             /* its ranks can share buffers */
     int shared_worth;           /* what its collectives without shared buffers were worth */

@@ -27,7 +27,7 @@ typedef struct {
 } ring_t;
 
 int MPIDI_NTBRING_begin(int kind, MPI_Aint elements, MPI_Aint element_sz, int root, bool in_place,
-                        bool can_exchange, MPIR_Comm * comm, ntbring_schedule_t * schedule)
+                        MPIR_Comm * comm, ntbring_schedule_t * schedule)
 {
     ntbring_collective_t collective = {
         .kind = kind,
@@ -36,8 +36,7 @@ int MPIDI_NTBRING_begin(int kind, MPI_Aint elements, MPI_Aint element_sz, int ro
         .root = root,
         .elements = elements,
         .element_size = element_sz,
-        .in_place = in_place,
-        .can_exchange = can_exchange
+        .in_place = in_place
     };
     int rc = ntbring_schedule_begin(&collective, schedule);
     MPIR_Assert(rc >= 0);

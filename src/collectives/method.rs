@@ -19,15 +19,9 @@ const RING_MIN_RANKS: u32 = 4;
 /// many rounds.
 const GATHERED_ALLREDUCE_MAX: u64 = 16384;
 
-/// Largest number of ranks on a ring on which no two ranks are more than two hops apart.
+/// Largest number of ranks on a ring on which no two ranks are more than two hops apart. Only there is an alltoall passed
+/// on from rank to rank.
 const ALLTOALL_MAX_RANKS: u32 = 5;
-
-// Sizes in bytes of an alltoall's blocks for which the caller's alltoall is faster than messages. Smaller blocks are
-// sent without a rendezvous, and larger ones between neighbours (`ALLTOALL_NEIGHBOUR_MAX`) are copied by sender and
-// receiver at once. Elsewhere the limit only bounds the memory for packed blocks.
-const ALLTOALL_MIN: u64 = 4096;
-const ALLTOALL_NEIGHBOUR_MAX: u64 = 65536;
-const ALLTOALL_MAX: u64 = 4194304;
 
 /// Kinds of collectives. Reductions combine elements one by one, in any order of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +59,6 @@ pub struct Collective {
     pub element_size: u64,
     /// True if this rank's input is in its output: the vector, or this rank's block of an allgather.
     pub in_place: bool,
-    /// True if the caller has a method of its own for an alltoall: direct writes into the memory of the receivers.
-    pub can_exchange: bool,
 }
 
 /// The method for a collective. All ranks choose the same.
@@ -74,8 +66,6 @@ pub struct Collective {
 pub enum Method {
     /// Messages between all ranks, as any network needs them.
     Messages,
-    /// The caller's own alltoall.
-    Alltoall,
     /// Messages between neighbours.
     Ring(Schedule),
 }
@@ -83,31 +73,18 @@ pub enum Method {
 /// Returns the method for a collective whose blocks are too large for boards.
 #[inline]
 pub fn begin(collective: &Collective) -> Method {
-    let Collective { kind, ranks, rank, elements, element_size, in_place, can_exchange } = *collective;
-    let bytes = elements.saturating_mul(element_size);
-    let passes_on = ranks >= RING_MIN_RANKS;
+    let Collective { kind, ranks, rank, elements, element_size, in_place } = *collective;
     match kind {
-        Kind::Alltoall => {
-            let largest = if passes_on { ALLTOALL_MAX } else { ALLTOALL_NEIGHBOUR_MAX };
-            if ranks > ALLTOALL_MAX_RANKS || in_place {
-                return Method::Messages;
-            }
-            if can_exchange && bytes > ALLTOALL_MIN && bytes <= largest {
-                return Method::Alltoall;
-            }
-        }
-        Kind::Reduce { .. } | Kind::Allreduce if bytes == 0 => return Method::Messages,
-        _ => {}
-    }
-    match passes_on && rank < ranks {
-        true => Method::Ring(schedule(collective)),
-        false => Method::Messages,
+        Kind::Alltoall if ranks > ALLTOALL_MAX_RANKS || in_place => Method::Messages,
+        Kind::Reduce { .. } | Kind::Allreduce if elements == 0 || element_size == 0 => Method::Messages,
+        _ if ranks >= RING_MIN_RANKS && rank < ranks => Method::Ring(schedule(collective)),
+        _ => Method::Messages,
     }
 }
 
 /// Returns the schedule of a collective, even if another method is faster. An alltoall has one for 4 or 5 ranks only.
 pub(crate) fn schedule(collective: &Collective) -> Schedule {
-    let Collective { kind, ranks, rank, elements, element_size, in_place, .. } = *collective;
+    let Collective { kind, ranks, rank, elements, element_size, in_place } = *collective;
     let ring = Ring { ranks, rank };
     // Vectors are cut into segments of whole elements.
     let segment = (SEGMENT / element_size.max(1)).max(1);

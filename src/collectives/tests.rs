@@ -15,7 +15,7 @@ const VECTORS: [(u64, u64); 9] =
     [(1, 8), (3, 4), (61, 1), (127, 100), (129, 127), (1, 70000), (5, 65537), (9, 30000), (41, 65536)];
 
 fn collective(kind: Kind, ranks: u32, (elements, element_size): (u64, u64), in_place: bool) -> Collective {
-    Collective { kind, ranks, rank: 0, elements, element_size, in_place, can_exchange: false }
+    Collective { kind, ranks, rank: 0, elements, element_size, in_place }
 }
 
 /// Simulates a collective in the three extreme orders and in a random one.
@@ -80,39 +80,23 @@ fn blocks_for_every_rank_arrive() {
 
 #[test]
 fn the_method_depends_on_sizes() {
-    let name = |kind, ranks, elements, in_place, can_exchange| {
-        let collective = Collective { kind, ranks, rank: 1, elements, element_size: 2, in_place, can_exchange };
+    let name = |kind, ranks, elements, in_place| {
+        let collective = Collective { kind, ranks, rank: 1, elements, element_size: 2, in_place };
         match begin(&collective) {
             Method::Messages => "messages",
-            Method::Alltoall => "exchange",
             Method::Ring(_) => "ring",
         }
     };
     let root = Kind::Broadcast { root: 0 };
-    assert_eq!([name(root, 3, 9, false, false), name(root, 4, 9, false, false)], ["messages", "ring"]);
+    assert_eq!([name(root, 3, 9, false), name(root, 4, 9, false)], ["messages", "ring"]);
     for kind in [Kind::Allreduce, Kind::Reduce { root: 3 }] {
-        assert_eq!([name(kind, 4, 0, false, false), name(kind, 4, 1, true, false)], ["messages", "ring"]);
-        assert_eq!(name(kind, 2, 1, false, false), "messages");
+        assert_eq!([name(kind, 4, 0, false), name(kind, 4, 1, true)], ["messages", "ring"]);
+        assert_eq!(name(kind, 2, 1, false), "messages");
     }
-    assert_eq!(
-        [name(Kind::Allgather, 3, 9, false, false), name(Kind::Allgather, 64, 0, false, false)],
-        ["messages", "ring"]
-    );
-    let alltoall = |ranks, bytes: u64, can_exchange| name(Kind::Alltoall, ranks, bytes / 2, false, can_exchange);
-    assert_eq!(
-        [alltoall(2, 4096, true), alltoall(4, 4096, true), alltoall(6, 8192, true)],
-        ["messages", "ring", "messages"]
-    );
-    assert_eq!(
-        [alltoall(2, 4098, true), alltoall(3, 65536, true), alltoall(3, 65538, true)],
-        ["exchange", "exchange", "messages"]
-    );
-    assert_eq!(
-        [alltoall(4, 65538, true), alltoall(5, 4 << 20, true), alltoall(5, 5 << 20, true)],
-        ["exchange", "exchange", "ring"]
-    );
-    assert_eq!([alltoall(4, 65538, false), alltoall(3, 65536, false)], ["ring", "messages"]);
-    assert_eq!(name(Kind::Alltoall, 4, 1000, true, true), "messages");
+    assert_eq!([name(Kind::Allgather, 3, 9, false), name(Kind::Allgather, 64, 0, false)], ["messages", "ring"]);
+    let alltoall = |ranks, in_place| name(Kind::Alltoall, ranks, 1000, in_place);
+    assert_eq!([3, 4, 5, 6].map(|ranks| alltoall(ranks, false)), ["messages", "ring", "ring", "messages"]);
+    assert_eq!(alltoall(4, true), "messages");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Messages between ranks: sending, receiving, rendezvous, flow control, reliability, waiting.
 //!
 //! Each part has its own state; its methods take their inputs as arguments and return the actions to be done. Only the
-//! coordinator, `endpoint`, knows all parts and passes results from one to the other; no part refers to it. Parts use
-//! each other in two places: `sending` deposits entries for the connections of `reliable` and charges messages by the
-//! credit policy of `flow_control`, and `collective` takes the locks of `onesided`.
+//! coordinator, `endpoint`, knows all parts and passes results from one to the other; no part refers to it. Only
+//! `sending` uses other parts: it deposits entries for the connections of `reliable`, and charges messages by the credit
+//! policy of `flow_control`.
 //!
 //! | folder or file | holds |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `flow_control` | limits of the unexpected messages of each sender |
 //! | `rendezvous` | large payloads, which the receiver fetches |
 //! | `onesided` | segments that ranks map into their memory, and operations on those that they cannot map |
-//! | `collective` | small allgathers that go round the ring, and alltoalls of neighbours |
+//! | `collective` | small allgathers that go round the ring |
 //! | `dynamic` | peers that are added later, and connection messages between them |
 //! | `waiting` | back-off of waiting ranks, and the lanes that each poll looks at |
 //! | `background` | threads beside a rank |
@@ -47,7 +47,7 @@ mod waiting;
 pub mod wire;
 
 pub use arrival::{Arrival, Event, Look, Plain, Token};
-pub use collective::{AlltoallProgress, Blocks, BLOCK_MAX};
+pub use collective::BLOCK_MAX;
 pub use dynamic::DPM_MAX;
 pub use endpoint::Endpoint;
 pub use error::{EndpointError, Malformed};

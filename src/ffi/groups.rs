@@ -1,10 +1,9 @@
-//! Small allgathers and alltoalls of groups.
+//! Small allgathers of groups.
 
 use super::abi::*;
 use super::error::{argument, guard};
 use super::handle::{Handle, Shared};
-use ::ntbring_endpoint::{AlltoallProgress, Blocks, BLOCK_MAX};
-use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ::ntbring_endpoint::BLOCK_MAX;
 use ntbring_ring::layout::BLOCKS_MAX;
 use ntbring_ring::topology::HOSTS_MAX;
 use std::ffi::c_void;
@@ -135,70 +134,6 @@ pub unsafe extern "C" fn ntbring_allgather_wait(
             n => unsafe { std::slice::from_raw_parts_mut(blocks.cast(), n as usize) },
         };
         endpoint.end_allgather(id, blocks)?;
-        Ok(NTBRING_OK as i32)
-    })
-}
-
-/// Begins an alltoall. See `include/ntbring.h`.
-///
-/// # Safety
-/// `endpoint` must be connected; `from` and `to`, if not NULL, must have `block_size` bytes for each host, which the
-/// caller does not touch until the alltoall has ended or failed: neighbours read `from` and write to `to` meanwhile.
-#[no_mangle]
-pub unsafe extern "C" fn ntbring_alltoall(
-    endpoint: *mut ntbring_endpoint_t,
-    id: u32,
-    from: *const c_void,
-    to: *mut c_void,
-    block_size: u64,
-) -> i32 {
-    guard(|| {
-        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
-        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        let hosts = endpoint.hosts();
-        let Ok(size) = usize::try_from(block_size) else { return Err(argument("block_size is too large")) };
-        let Some(all) = size.checked_mul(hosts).filter(|&all| all <= isize::MAX as usize) else {
-            return Err(argument("block_size is too large for this number of hosts"));
-        };
-        let blocks = (!from.is_null() && !to.is_null()).then(|| Blocks {
-            // SAFETY: the caller guarantees `all` readable bytes until the alltoall ends.
-            from: unsafe { ForeignBytes::new(from.cast(), all) },
-            // SAFETY: the caller guarantees `all` writable bytes until the alltoall ends.
-            to: unsafe { ForeignRoom::new(to.cast(), all) },
-        });
-        match endpoint.begin_alltoall(id, blocks, size)? {
-            true => Ok(NTBRING_OK as i32),
-            false => Ok(NTBRING_BY_MESSAGES as i32),
-        }
-    })
-}
-
-/// Advances an alltoall and returns its state. See `include/ntbring.h`.
-///
-/// # Safety
-/// `endpoint` must be connected.
-#[no_mangle]
-pub unsafe extern "C" fn ntbring_alltoall_wait(endpoint: *mut ntbring_endpoint_t, id: u32, looks: u32) -> i32 {
-    guard(|| {
-        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
-        let mut endpoint = unsafe { Handle::from_raw(endpoint) }?.endpoint()?;
-        Ok(match endpoint.await_alltoall(id, looks)? {
-            AlltoallProgress::Pending => NTBRING_PENDING,
-            AlltoallProgress::Done => NTBRING_OK,
-            AlltoallProgress::ByMessages => NTBRING_BY_MESSAGES,
-        } as i32)
-    })
-}
-
-/// Abandons an alltoall. See `include/ntbring.h`.
-///
-/// # Safety
-/// `endpoint` must be connected.
-#[no_mangle]
-pub unsafe extern "C" fn ntbring_alltoall_leave(endpoint: *mut ntbring_endpoint_t, id: u32) -> i32 {
-    guard(|| {
-        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
-        unsafe { Handle::from_raw(endpoint) }?.endpoint()?.leave_alltoall(id);
         Ok(NTBRING_OK as i32)
     })
 }

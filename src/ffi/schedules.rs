@@ -24,7 +24,6 @@ pub unsafe extern "C" fn ntbring_schedule_begin(
         let collective = unsafe { self::collective(&*collective) }?;
         let begun = match begin(&collective) {
             Method::Messages => return Ok(NTBRING_BY_MESSAGES as i32),
-            Method::Alltoall => return Ok(NTBRING_BY_EXCHANGE as i32),
             Method::Ring(begun) => begun,
         };
         if begun.requests() > NTBRING_REQUESTS_MAX {
@@ -81,7 +80,6 @@ fn collective(c: &ntbring_collective_t) -> Result<Collective, Failure> {
         elements: c.elements,
         element_size: c.element_size,
         in_place: c.in_place != 0,
-        can_exchange: c.can_exchange != 0,
     })
 }
 

@@ -10,6 +10,8 @@ use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_rma::operate::{Kind, Op};
 use ntbring_rma::{address, words};
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Bytes that members post at a time if every member has a core of its own: all of them copy at the same time then. With
 /// fewer cores they post as much as a cell holds, because members take turns.
@@ -21,6 +23,8 @@ struct Group {
     layout: Layout,
     members: usize,
     buffers: Option<Buffers>,
+    /// Number of collectives of the endpoint.
+    executed: Arc<AtomicU64>,
 }
 
 /// Returns the group behind a pointer.
@@ -66,7 +70,8 @@ pub unsafe extern "C" fn ntbring_shared_create(
         let layout = Layout::new(members);
         let (own, at) = endpoint.create_shared(layout.bytes() as u64)?;
         let grain = if endpoint.is_oversubscribed() { layout.cell() } else { GRAIN };
-        let group = Group { own, layout, members, buffers: None };
+        let executed = endpoint.shared_collectives();
+        let group = Group { own, layout, members, buffers: None, executed };
         // SAFETY: not null, and the caller guarantees writable memory.
         unsafe {
             let address = ntbring_segment_address_t { words: words(&at) };
@@ -217,7 +222,12 @@ pub unsafe extern "C" fn ntbring_shared_run(shared: *mut ntbring_shared_t, call:
             return Err(argument("call must not be NULL"));
         }
         // SAFETY: not null, and the caller guarantees a valid object.
-        match unsafe { run(buffers, &*call) } {
+        let call = unsafe { &*call };
+        if call.kind != NTBRING_SHARED_FAIL as i32 {
+            group.executed.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller guarantees buffers of the sizes that the call names.
+        match unsafe { run(buffers, call) } {
             Ok(()) => Ok(NTBRING_OK as i32),
             Err(Ended::Failed(failure)) => Err(failure),
             Err(Ended::Collective(SharedError::GivenUp)) => Ok(NTBRING_NONE as i32),

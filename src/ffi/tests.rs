@@ -6,8 +6,7 @@ mod schedules;
 mod shared;
 
 use super::groups::{
-    ntbring_allgather, ntbring_allgather_wait, ntbring_alltoall, ntbring_alltoall_leave, ntbring_alltoall_wait,
-    ntbring_group_close, ntbring_group_offer, ntbring_group_open,
+    ntbring_allgather, ntbring_allgather_wait, ntbring_group_close, ntbring_group_offer, ntbring_group_open,
 };
 use super::offers::{ntbring_accept, ntbring_offer, ntbring_withdraw};
 use super::peers::{
@@ -110,9 +109,6 @@ same_type! {
     ntbring_group_close: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_allgather: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, u64) -> i32,
     ntbring_allgather_wait: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *mut c_void, u64, u32) -> i32,
-    ntbring_alltoall: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, *const c_void, *mut c_void, u64) -> i32,
-    ntbring_alltoall_wait: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, u32) -> i32,
-    ntbring_alltoall_leave: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> i32,
     ntbring_schedule_begin: unsafe extern "C" fn(*const ntbring_collective_t, *mut ntbring_schedule_t) -> i32,
     ntbring_schedule_next: unsafe extern "C" fn(*mut ntbring_schedule_t, *mut ntbring_step_t) -> i32,
     ntbring_can_share: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
@@ -701,12 +697,6 @@ fn a_group_of_one_shares_with_itself() {
         assert_eq!(ntbring_allgather_wait(ep, 3, to, 2039, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_allgather_wait(ep, 3, std::ptr::null_mut(), 2040, 0), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_allgather_wait(ep, 3, to, 2040, 0), 0, "{}", text());
-        assert_eq!(ntbring_alltoall(ep, 4, from, to, 8), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_alltoall(ep, 3, from, to, u64::MAX), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_alltoall_wait(ep, 3, 0), NTBRING_ERR_ARGUMENT);
-        assert_eq!(ntbring_alltoall(ep, 3, from, to, 8), NTBRING_BY_MESSAGES as i32);
-        assert_eq!(ntbring_alltoall(ep, 3, std::ptr::null(), std::ptr::null_mut(), 8), NTBRING_BY_MESSAGES as i32);
-        assert_eq!(ntbring_alltoall_leave(ep, 3), 0);
         let another = std::thread::spawn({
             let ep = ep as usize;
             move || (ntbring_group_close(ep as _, 3), ntbring_group_close(ep as _, 4))

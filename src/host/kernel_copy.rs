@@ -54,25 +54,6 @@ impl KernelCopy {
         Ok(())
     }
 
-    /// Fills `to` with the bytes at `address`, and the buffer of `other` with the bytes at the address of `other`. This
-    /// takes one system call unless the kernel copies only a part.
-    pub fn read_both(&self, address: u64, to: &mut [u8], other: (u64, ForeignRoom)) -> io::Result<()> {
-        // SAFETY: `to` is exclusively borrowed until after the last use of the buffer made of it.
-        let parts = [(address, unsafe { ForeignRoom::new(to.as_mut_ptr(), to.len()) }), other];
-        let [(local, remote), (other_local, other_remote)] =
-            parts.map(|(at, room)| pair(room.address(), at, room.len()));
-        let (local, remote) = ([local, other_local], [remote, other_remote]);
-        // SAFETY: both arrays have two entries; otherwise as in `read`.
-        let n = unsafe { libc::process_vm_readv(self.pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
-        let mut done = if parts.iter().all(|(_, room)| room.is_empty()) { 0 } else { moved(n)? };
-        for (address, room) in parts {
-            let here = done.min(room.len());
-            self.read(address + here as u64, room.part(here, room.len() - here))?;
-            done -= here;
-        }
-        Ok(())
-    }
-
     /// Writes the bytes to `address` in the other process.
     pub fn write(&self, address: u64, from: ForeignBytes) -> io::Result<()> {
         let mut done = 0;
@@ -85,12 +66,6 @@ impl KernelCopy {
             done += moved(n)?;
         }
         Ok(())
-    }
-
-    /// Writes the bytes of the slice `from` to `address` in the other process.
-    pub fn write_bytes(&self, address: u64, from: &[u8]) -> io::Result<()> {
-        // SAFETY: `from` is borrowed for the whole call, which is as long as the value is used.
-        self.write(address, unsafe { ForeignBytes::new(from.as_ptr(), from.len()) })
     }
 }
 
@@ -128,17 +103,6 @@ mod tests {
         kernel_copy.write(room.address() as u64 + 60, bytes.part(60, 40)).unwrap();
         assert!(kernel_copy.read(8, room).is_err());
         assert_eq!(to, from);
-        let at = |i: usize| &raw const from[i] as u64;
-        let mut other = [0u8; 30];
-        kernel_copy.read_both(at(0), &mut other, (at(60), room.part(0, 40))).unwrap();
-        assert_eq!((other, to), ([7; 30], from));
-        // The bytes before the wrong address are copied, and the call still fails.
-        other = [0; 30];
-        assert!(kernel_copy.read_both(at(0), &mut other, (8, room)).is_err());
-        assert_eq!(other, [7; 30]);
-        kernel_copy.read_both(at(0), &mut [], (at(0), room)).unwrap();
-        kernel_copy.read_both(8, &mut [], (8, room.part(0, 0))).unwrap();
-        kernel_copy.read_both(at(0), &mut other, (8, room.part(0, 0))).unwrap();
         assert!(KernelCopy::probe(std::process::id(), from.as_ptr() as u64).is_err());
     }
 }

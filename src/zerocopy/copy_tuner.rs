@@ -51,7 +51,7 @@ const KEPT_OF_MOST: u64 = 512 << 20;
 pub enum CopyPath {
     /// The kernel copies, for the receiver or for both sides.
     Kernel,
-    /// Both sides copy, through a lane; in alltoalls, through memory of one of them.
+    /// Both sides copy, through a lane.
     Lane,
 }
 
@@ -147,11 +147,6 @@ impl CopyTuners {
 impl CopyTuner {
     fn new(oversubscribed: bool, worth: f64) -> CopyTuner {
         CopyTuner { copy_path: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, oversubscribed, worth }
-    }
-
-    /// Returns the tuner for alltoalls: only the time of alltoalls counts, including waits for late ranks.
-    pub fn of_alltoalls() -> CopyTuner {
-        CopyTuner::new(false, WORTH_LARGE)
     }
 
     /// Copy path of the next payload.

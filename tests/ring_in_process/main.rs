@@ -1,7 +1,6 @@
 //! A whole ring of hosts in one process, ranks as threads: messages between all of them.
 
 mod allgathers;
-mod alltoalls;
 mod at_once;
 mod checked;
 mod classes;

@@ -50,7 +50,6 @@ pub unsafe fn run<T: Copy>(
         elements: collective.n as u64,
         element_size: size_of::<T>() as u64,
         in_place: (collective.input == collective.output.cast_const()).into(),
-        can_exchange: 0,
     };
     let mut schedule = ntbring_schedule_t::default();
     // SAFETY: both are locals.

@@ -93,11 +93,6 @@ impl Groups {
         found.ok_or_else(|| EndpointError::Argument(format!("group {id} is not open")))
     }
 
-    /// Returns the error of a collective in which a member's block has another size.
-    pub fn other_size(&self, id: u32, member: usize) -> EndpointError {
-        self.find(id).map_or_else(|error| error, |i| self.open[i].wrong(member, OTHER_SIZE))
-    }
-
     /// Makes all allgathers of the groups of a lost rank fail.
     pub fn lose(&mut self, loss: PeerLoss) {
         for group in self.open.iter_mut().filter(|group| group.ranks.contains(&loss.rank())) {
@@ -182,14 +177,14 @@ impl Groups {
 
     /// Opens a group on the first mailbox that all its members have offered (`all`); this rank has offered `mine`.
     /// `ranks` are the members in the order of their hosts, one on each, including this rank; `loss` is that of a
-    /// member, if any is lost. Returns the index of this rank among the members; None if there is no common mailbox.
+    /// member, if any is lost. Returns false if there is no common mailbox.
     pub fn open(
         &mut self,
         id: u32,
         ranks: &[u32],
         (mine, all): (u32, u32),
         loss: Option<PeerLoss>,
-    ) -> Result<Option<usize>, EndpointError> {
+    ) -> Result<bool, EndpointError> {
         if mine != 0 {
             self.offered = false;
         }
@@ -208,7 +203,7 @@ impl Groups {
             return Err(EndpointError::Argument(text));
         }
         if all == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         let board = all.trailing_zeros() as usize;
         self.free &= !(1 << board);
@@ -228,7 +223,7 @@ impl Groups {
         let core = CoreId::default();
         let (has_block, looks_without_yield, lost) = (false, 0, loss);
         self.open.push(Group { id, board, ranks, me, streams, mine, has_block, core, looks_without_yield, lost });
-        Ok(Some(me))
+        Ok(true)
     }
 
     /// Closes a group in which no further allgather will begin.

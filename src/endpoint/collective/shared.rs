@@ -1,6 +1,6 @@
 //! The groups with shared buffers of a rank. Their collectives do not use the endpoint; it only tells for whom they wait.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A group, as long as its word exists.
@@ -13,6 +13,8 @@ struct SharedGroup {
 /// All groups with shared buffers.
 #[derive(Default)]
 pub struct SharedGroups {
+    /// Number of their collectives.
+    pub calls: Arc<AtomicU64>,
     groups: Vec<SharedGroup>,
 }
 

@@ -1,7 +1,6 @@
 //! Collectives of groups that have one rank on each host.
 
 use super::Endpoint;
-use crate::collective::{AlltoallProgress, Blocks};
 use crate::error::EndpointError;
 
 impl Endpoint {
@@ -9,7 +8,7 @@ impl Endpoint {
     /// pending. The members of the new group combine their offers by AND, and then each calls
     /// [`Endpoint::open_group`].
     pub fn offer_boards(&mut self) -> u32 {
-        self.collective.groups.offer()
+        self.groups.offer()
     }
 
     /// Opens a group on the first mailbox that all its members have offered (`all`); this rank has offered `mine`.
@@ -17,15 +16,12 @@ impl Endpoint {
     /// is no common mailbox.
     pub fn open_group(&mut self, id: u32, ranks: &[u32], mine: u32, all: u32) -> Result<bool, EndpointError> {
         let loss = ranks.iter().find_map(|&rank| self.peer_losses.of(rank));
-        let Some(me) = self.collective.groups.open(id, ranks, (mine, all), loss)? else { return Ok(false) };
-        self.collective.alltoalls.open(id, ranks, me);
-        Ok(true)
+        self.groups.open(id, ranks, (mine, all), loss)
     }
 
     /// Closes a group in which no further allgather will begin.
     pub fn close_group(&mut self, id: u32) {
-        self.collective.alltoalls.close(id);
-        self.collective.groups.close(id);
+        self.groups.close(id);
     }
 
     /// Returns the maximum number of bytes of a block. It is less than [`crate::BLOCK_MAX`] where mailboxes would
@@ -38,12 +34,12 @@ impl Endpoint {
     /// the same size, at most [`Endpoint::block_max`] bytes. None: this rank has failed, and the allgather will fail
     /// on all members.
     pub fn begin_allgather(&mut self, id: u32, block: Option<&[u8]>) -> Result<(), EndpointError> {
-        self.collective.groups.begin_allgather(id, block)
+        self.groups.begin_allgather(id, block)
     }
 
     /// Returns true once all blocks of an allgather have arrived and been passed on.
     pub fn is_allgathered(&mut self, id: u32) -> Result<bool, EndpointError> {
-        self.collective.groups.is_allgathered(id, || self.waiting.idle.busy())
+        self.groups.is_allgathered(id, || self.waiting.idle.busy())
     }
 
     /// As [`Endpoint::is_allgathered`], but looks up to `looks` times, and only spins or yields in between. While it
@@ -60,7 +56,7 @@ impl Endpoint {
             if self.waiting.polls.is_relaying() && self.forward_some() {
                 continue;
             }
-            while self.waiting.idle.gives_way() && self.collective.groups.may_look_without_yield(id) {
+            while self.waiting.idle.gives_way() && self.groups.may_look_without_yield(id) {
                 // Other hosts may wait for a packet in transit, and this rank for them.
                 if self.waiting.polls.is_relaying() {
                     self.forward_some();
@@ -76,41 +72,10 @@ impl Endpoint {
 
     /// Copies the blocks of a completed allgather to `to`, in the order of the hosts.
     pub fn end_allgather(&mut self, id: u32, to: &mut [u8]) -> Result<(), EndpointError> {
-        self.collective.groups.end_allgather(id, to)?;
+        self.groups.end_allgather(id, to)?;
         // Earlier messages of the other members may lie in cold lanes, and a rank that has just left a barrier may
         // probe for them only once.
         self.inbound.look_everywhere();
         Ok(())
-    }
-
-    /// Begins an alltoall in a group that has no small allgather pending: each member gives a block of `size` bytes
-    /// to each other member. The blocks must not be touched until it ends. If `blocks` is None, this rank has failed,
-    /// and the alltoall will fail on all members. Returns false if the group cannot use this algorithm.
-    pub fn begin_alltoall(&mut self, id: u32, blocks: Option<Blocks>, size: usize) -> Result<bool, EndpointError> {
-        self.collective.alltoalls.begin(&mut self.collective.groups, id, blocks, size)
-    }
-
-    /// Advances an alltoall as far as the other members' progress allows, with the waiting rules of
-    /// [`Endpoint::await_allgather`].
-    pub fn await_alltoall(&mut self, id: u32, looks: u32) -> Result<AlltoallProgress, EndpointError> {
-        let result = match self.await_allgather(id, looks) {
-            Ok(false) => return Ok(AlltoallProgress::Pending),
-            Ok(true) => {
-                self.waiting.idle.busy();
-                self.inbound.look_everywhere();
-                self.collective.alltoalls.go_on(&mut self.collective.groups, id)
-            }
-            Err(error) => Err(error),
-        };
-        if result.is_err() {
-            self.leave_alltoall(id);
-        }
-        result
-    }
-
-    /// Ends an alltoall for this rank, regardless of the other members. After that no other rank writes to its
-    /// blocks.
-    pub fn leave_alltoall(&mut self, id: u32) {
-        self.collective.alltoalls.leave(id);
     }
 }

@@ -25,7 +25,7 @@ mod tests;
 
 use crate::arrival::Event;
 use crate::background::{self, AsyncProgress, Background};
-use crate::collective::{Alltoalls, Collective, Groups, SharedGroups};
+use crate::collective::{Groups, SharedGroups};
 use crate::dynamic::{DpmMessages, Dynamic, ExternalPeers};
 use crate::error::EndpointError;
 use crate::flow_control::{CreditPolicy, Credits};
@@ -57,7 +57,8 @@ pub struct Endpoint {
     credits: Credits,
     offers: Offers,
     onesided: OneSided,
-    collective: Collective,
+    groups: Groups,
+    shared_groups: SharedGroups,
     dynamic: Dynamic,
     peer_losses: PeerLosses,
     waiting: Waiting,
@@ -94,8 +95,6 @@ impl Endpoint {
             .map_err(EndpointError::Thread)?;
         let groups = Groups::new(&members);
         let dir = &settings.host.shm_dir;
-        let trusted = !members.policy().is_checked();
-        let alltoalls = Alltoalls::new(members.clone(), dir.clone(), settings.limits.single_copy, trusted);
         let onesided = OneSided {
             segments: Segments::new(members.clone(), dir.clone()),
             remotes: Remotes::new(ranks, out.lanes().chunk()),
@@ -128,7 +127,8 @@ impl Endpoint {
             credits: Credits::new(credit_policy.share, me, ranks),
             offers: Offers::new(me, copy_tuners),
             onesided,
-            collective: Collective { groups, alltoalls, shared: SharedGroups::default() },
+            groups,
+            shared_groups: SharedGroups::default(),
             dynamic: Dynamic {
                 external_peers: ExternalPeers::new(mailbox, me, ranks),
                 dpm_messages: DpmMessages::default(),

@@ -5,6 +5,7 @@ use crate::observation::{
     Counter, Faults, Figures, LinkFigures, LinkTotals, Peer, Totals, Traffic, COUNTERS, LINK_COUNTERS,
 };
 use ntbring_ntb::Side;
+use std::sync::atomic::Ordering;
 
 impl Endpoint {
     /// Returns the value of a counter.
@@ -20,7 +21,7 @@ impl Endpoint {
             (of.msgs, of.bytes) = (of.msgs + msgs, of.bytes + bytes);
         }
         let [local, direct, relayed] = by_distance;
-        let (counts, groups, alltoalls) = (self.out.counts(), &self.collective.groups, &self.collective.alltoalls);
+        let (counts, groups) = (self.out.counts(), &self.groups);
         let ((doorbells, heads), (resent, damaged, repeated)) = (self.out.writes(), self.out.mended());
         let injector = self.members.injector();
         Totals {
@@ -32,13 +33,13 @@ impl Endpoint {
             offered: self.offers.offered,
             held: counts.held,
             streamed: self.offers.streamed,
-            copied: self.offers.copied + alltoalls.copied,
+            copied: self.offers.copied,
             received: Traffic { msgs: self.inbound.msgs, bytes: self.inbound.bytes + self.offers.received },
             segments_own: self.onesided.segments.own,
             segments_mapped: self.onesided.segments.near,
             remote: self.onesided.remotes.begun,
-            shared: groups.begun,
-            exchanged: alltoalls.ended,
+            small_allgathers: groups.begun,
+            shared_collectives: self.shared_groups.calls.load(Ordering::Relaxed),
             head_updates: self.inbound.head_updates + heads,
             doorbells: doorbells + self.inbound.doorbells + groups.doorbells,
             resent,
@@ -117,8 +118,8 @@ impl Endpoint {
         lines.extend(self.credits.describe());
         lines.push(self.offers.describe());
         lines.push(self.onesided.remotes.describe());
-        lines.extend(self.collective.groups.describe());
-        lines.extend(self.collective.shared.describe());
+        lines.extend(self.groups.describe());
+        lines.extend(self.shared_groups.describe());
         lines.extend(self.dynamic.external_peers.describe(|peer| self.out.produced_for(peer)));
         lines.extend(self.dynamic.dpm_messages.describe());
         lines.extend(self.background.forwarder_threads.iter().flat_map(|t| t.describe()));

@@ -7,7 +7,7 @@ use crate::wire::Packet;
 use crate::Event;
 use ntbring_host::{Segment, SegmentAddress};
 use ntbring_ring::{HeldSegment, Writer};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
 
 impl Endpoint {
@@ -58,7 +58,12 @@ impl Endpoint {
     /// Records that the ranks have a group with shared buffers, for the diagnosis of hangs. `waits_for`: the position in
     /// `ranks` of the one for which this rank waits, plus 1, or 0. The group lasts as long as that word.
     pub fn watch_shared(&mut self, ranks: Vec<u32>, waits_for: &Arc<AtomicU32>) {
-        self.collective.shared.push(ranks, waits_for);
+        self.shared_groups.push(ranks, waits_for);
+    }
+
+    /// Returns the counter of collectives through shared buffers, which those who execute them increment.
+    pub fn shared_collectives(&self) -> Arc<AtomicU64> {
+        self.shared_groups.calls.clone()
     }
 
     /// Wakes a rank if it sleeps. It is sent a credit that is no news to it.

@@ -167,7 +167,7 @@ impl Endpoint {
             self.inbound.close(side);
         }
         if let Some(ring_cut) = self.members.ring_cut(&failures) {
-            self.collective.groups.cut(ring_cut);
+            self.groups.cut(ring_cut);
         }
         for loss in self.members.peer_losses(&failures) {
             if !self.peer_losses.add(loss) {
@@ -181,7 +181,7 @@ impl Endpoint {
             self.credits.lose(rank);
             self.offers.lose(rank);
             self.onesided.remotes.lose(rank);
-            self.collective.groups.lose(loss);
+            self.groups.lose(loss);
             self.events.push_back(Event::Lost(loss));
         }
         self.waiting.idle.busy();

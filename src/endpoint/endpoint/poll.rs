@@ -7,6 +7,7 @@ use crate::sending::TURN_BYTES;
 use crate::waiting::TESTS;
 use crate::wire::Packet;
 use ntbring_ring::forwarder_threads::ForwarderThreads;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Maximum number of arrivals that one poll handles without returning an event.
@@ -174,9 +175,10 @@ impl Endpoint {
     /// Checks the receive timeout. To be called after a poll that found nothing to do.
     #[cold]
     fn check_receive_timeout(&mut self) -> Result<(), EndpointError> {
-        let (inbound, groups) = (&self.inbound, &self.collective.groups);
+        let (inbound, groups) = (&self.inbound, &self.groups);
         let received = inbound.msgs + inbound.bytes + inbound.head_updates + self.offers.received;
-        let mark = received + self.out.lanes().doorbells() + groups.begun + groups.doorbells;
+        let shared = self.shared_groups.calls.load(Ordering::Relaxed);
+        let mark = received + self.out.lanes().doorbells() + groups.begun + groups.doorbells + shared;
         let Some(receive_timeout) = &mut self.waiting.receive_timeout else { return Ok(()) };
         if !receive_timeout.is_over(mark, Instant::now()) {
             return Ok(());

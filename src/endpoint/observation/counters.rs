@@ -74,12 +74,10 @@ pub const COUNTERS: &[Counter] = &[
         none,
     )
     .and(|relay| load(&relay.served)),
-    counter(
-        "small_allgathers",
-        "allgathers of small blocks, for small collectives and between the rounds of mapped alltoalls",
-        |t| t.shared,
-    ),
-    counter("mapped_alltoalls", "alltoalls in which ranks read the memory of their neighbours", |t| t.exchanged),
+    counter("small_allgathers", "allgathers of small blocks, for small collectives", |t| t.small_allgathers),
+    counter("shared_collectives", "collectives through buffers that all ranks of a communicator map", |t| {
+        t.shared_collectives
+    }),
     counter(
         "head_updates",
         "heads returned to producers; in a host's first rank including those of its forwarder",

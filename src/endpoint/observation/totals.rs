@@ -68,9 +68,9 @@ pub struct Totals {
     /// One-sided operations on segments of other hosts.
     pub remote: u64,
     /// Small allgathers.
-    pub shared: u64,
-    /// Alltoalls.
-    pub exchanged: u64,
+    pub small_allgathers: u64,
+    /// Collectives through shared buffers.
+    pub shared_collectives: u64,
     /// Heads returned.
     pub head_updates: u64,
     /// Doorbells rung.

@@ -20,27 +20,15 @@ pub const GLANCE: Duration = Duration::from_millis(100);
 pub fn lock(members: &Membership, segment: &Segment) -> Result<(), EndpointError> {
     match segment.try_lock(members.rank()) {
         true => Ok(()),
-        false => wait_for_lock(members, segment, None).map(drop),
-    }
-}
-
-/// Acquires the lock as [`lock`] does. Returns false if its owner keeps it for good.
-#[inline]
-pub fn lock_unless_kept(members: &Membership, segment: &Segment, owner: u32) -> Result<bool, EndpointError> {
-    match segment.try_lock(members.rank()) {
-        true => Ok(true),
-        false => wait_for_lock(members, segment, Some(owner)),
+        false => wait_for_lock(members, segment),
     }
 }
 
 #[cold]
-fn wait_for_lock(members: &Membership, segment: &Segment, keeper: Option<u32>) -> Result<bool, EndpointError> {
+fn wait_for_lock(members: &Membership, segment: &Segment) -> Result<(), EndpointError> {
     let me = members.rank();
     let (mut tries, mut glanced) = (0u32, Instant::now());
     while !segment.try_lock(me) {
-        if keeper.is_some() && segment.holder() == keeper {
-            return Ok(false);
-        }
         tries = tries.saturating_add(1);
         if tries < SPINS {
             std::hint::spin_loop();
@@ -55,7 +43,7 @@ fn wait_for_lock(members: &Membership, segment: &Segment, keeper: Option<u32>) -
             check_holder(members, segment)?;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 fn check_holder(members: &Membership, segment: &Segment) -> Result<(), EndpointError> {

@@ -11,7 +11,6 @@ mod locking;
 mod remotes;
 mod segments;
 
-pub use locking::lock_unless_kept;
 pub use remotes::{Operation, Remotes};
 pub use segments::Segments;
 

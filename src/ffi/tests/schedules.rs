@@ -4,7 +4,7 @@ use super::*;
 
 fn bcast() -> ntbring_collective_t {
     let (kind, elements) = (NTBRING_BCAST as i32, 70000);
-    ntbring_collective_t { kind, ranks: 4, rank: 1, root: 0, elements, element_size: 1, in_place: 0, can_exchange: 0 }
+    ntbring_collective_t { kind, ranks: 4, rank: 1, root: 0, elements, element_size: 1, in_place: 0 }
 }
 
 fn code(collective: &ntbring_collective_t) -> i32 {
@@ -42,9 +42,8 @@ fn a_broadcast_is_passed_on() {
 
 #[test]
 fn methods_are_told_as_codes() {
-    let alltoall = ntbring_collective_t { kind: NTBRING_ALLTOALL as i32, can_exchange: 1, ..bcast() };
-    assert_eq!(code(&alltoall), NTBRING_BY_EXCHANGE as i32);
-    assert_eq!(code(&ntbring_collective_t { can_exchange: 0, ..alltoall }), NTBRING_OK as i32);
+    let alltoall = ntbring_collective_t { kind: NTBRING_ALLTOALL as i32, ..bcast() };
+    assert_eq!(code(&alltoall), NTBRING_OK as i32);
     assert_eq!(code(&ntbring_collective_t { ranks: 3, ..bcast() }), NTBRING_BY_MESSAGES as i32);
     let most = ntbring_collective_t { ranks: NTBRING_HOSTS_MAX as i32, ..bcast() };
     for kind in 0..4 {

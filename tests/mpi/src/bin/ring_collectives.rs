@@ -9,9 +9,7 @@ use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
-use ntbring_mpi_tests::counters::Session;
-use ntbring_mpi_tests::window::coherent;
-use ntbring_mpi_tests::{raw, Hosts, Job, Rng};
+use ntbring_mpi_tests::{raw, Job, Rng};
 
 const TURNS: u64 = 180;
 /// Counts of 32-bit numbers: below and above the sizes of small collectives (on 8 hosts and on 4), of packed and of
@@ -150,24 +148,6 @@ fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_pla
     }
 }
 
-/// Calls alltoalls on rings without distant hosts and with ordinary memory, where members access each other's memory.
-fn exchanges(job: &Job) {
-    let is_ring = Hosts::discover(&job.world).count == job.size as usize && (2..=5).contains(&job.size);
-    let expected = u64::from(is_ring && coherent());
-    let tool = Session::new();
-    let counter = tool.counter("mapped_alltoalls");
-    let most = if job.size < 4 { 16_384 } else { 1 << 20 };
-    for len in [1024, 1025, 4096, 16_384, 16_385, 40_000, 75_000] {
-        // With either mechanism, and with types with gaps at all, no or some ranks.
-        for turn in 1..7 {
-            let (before, gaps) = (tool.read(&[counter]), (turn / 2 + job.rank as u64) % 3 == 0);
-            exchange(&job.world, turn, len, gaps, false);
-            let expected = if (1025..=most).contains(&len) { expected } else { 0 };
-            assert_eq!(tool.read(&[counter]) - before, expected, "an alltoall of {len} numbers");
-        }
-    }
-}
-
 /// Sums with rounding errors: nearly correct with any algorithm, and bitwise identical at all ranks; of so many
 /// segments that buffers are reused.
 fn rounded(comm: &SimpleCommunicator) {
@@ -226,7 +206,6 @@ fn main() {
             mixed(comm, &mut common, &mut own, seed << 8 | turn);
         }
     }
-    exchanges(&job);
     rounded(&job.world);
     rounded(&turned);
     drop((turned, part));
