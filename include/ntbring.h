@@ -614,8 +614,9 @@ typedef struct ntbring_part {
 /* Combines `count` elements: to = from (op) to. */
 typedef void (*ntbring_fold_fn) (void *cookie, const void *from, void *to, uint64_t count);
 
-/* Lets other work go on, and may sleep until ntbring_wake. Returns 0 to give up the wait. */
-typedef int (*ntbring_pass_time_fn) (void *cookie);
+/* Lets other work go on, and yields the core; it may sleep until ntbring_wake if may_sleep is not 0.
+ * Returns 0 to give up the wait. */
+typedef int (*ntbring_pass_time_fn) (void *cookie, int32_t may_sleep);
 
 /* Wakes a member of the group (ntbring_wake). */
 typedef void (*ntbring_wake_member_fn) (void *cookie, int32_t member);

@@ -123,7 +123,7 @@ static int check_ranks(MPIR_Comm * comm)
     return mpi_errno;
 }
 
-static int pass_time(void *cookie)
+static int pass_time(void *cookie, int32_t may_sleep)
 {
     MPIDI_NTBRING_shared_state_t *state = cookie;
     int mpi_errno;
@@ -140,10 +140,15 @@ static int pass_time(void *cookie)
         state->gives_up |= (state->mpi_errno != MPI_SUCCESS);
         state->mpi_errno = state->mpi_errno ? state->mpi_errno : mpi_errno;
     }
-    if (!state->gives_up) {
-        MPIDI_PROGRESS_IDLE(0);
+    if (state->gives_up) {
+        return 0;
     }
-    return !state->gives_up;
+    if (may_sleep) {
+        MPIDI_PROGRESS_IDLE(0);
+    } else {
+        ntbring_idle(MPIDI_NTBRING_VCI(0).endpoint, 0);
+    }
+    return 1;
 }
 
 static void wake(void *cookie, int32_t member)

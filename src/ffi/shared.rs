@@ -188,9 +188,9 @@ struct Callbacks<'a> {
 }
 
 impl Waiting for Callbacks<'_> {
-    fn pass_time(&mut self) -> bool {
+    fn pass_time(&mut self, may_sleep: bool) -> bool {
         // SAFETY: a function of the caller, which is valid during the call, with its argument.
-        self.call.pass_time.is_none_or(|pass_time| unsafe { pass_time(self.call.cookie) } != 0)
+        self.call.pass_time.is_none_or(|pass_time| unsafe { pass_time(self.call.cookie, may_sleep.into()) } != 0)
     }
 
     fn found(&mut self) {

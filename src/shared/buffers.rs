@@ -15,8 +15,9 @@ const LOOKS_WITHOUT_YIELD: u32 = 256;
 /// What a member does while it waits for others.
 pub trait Waiting {
     /// Lets other work go on, and other processes run: called again and again, without a bound, until what the member
-    /// waits for has happened. Returns false if the wait is to be given up, for instance because a member is lost.
-    fn pass_time(&mut self) -> bool;
+    /// waits for has happened. It may sleep until [`Waiting::wake`] if `may_sleep`. Returns false if the wait is to be given
+    /// up, for instance because a member is lost.
+    fn pass_time(&mut self, may_sleep: bool) -> bool;
 
     /// To be called after a wait in which [`Waiting::pass_time`] was called.
     fn found(&mut self);

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 
 /// Number of looks between two calls of [`Waiting::pass_time`].
 const LOOKS: u32 = 8;
-/// Number of calls of [`Waiting::pass_time`] in a wait before it may sleep. A member that is woken without need costs a
-/// message, so it is larger than in most waits.
-const AWAKE: u32 = 16;
+/// Number of calls of [`Waiting::pass_time`] in a wait before it may sleep. To announce a sleep takes a system call, and
+/// to end it a message, so a wait is long before it sleeps.
+const AWAKE: u32 = 500;
 
 /// A collective in progress. It ends when the value is dropped, whether it has succeeded or not.
 pub(crate) struct Operation<'a> {
@@ -98,7 +98,7 @@ impl<'a> Operation<'a> {
                 }
             }
             passed += 1;
-            if !self.waiting.pass_time() {
+            if !self.waiting.pass_time(passed > AWAKE) {
                 break Err(SharedError::GivenUp);
             }
         };

@@ -14,8 +14,8 @@ struct Yields<'a> {
     /// True while a member sleeps.
     sleeping: &'a [AtomicBool],
     passed: u32,
-    /// Number of calls after which it sleeps until it is woken.
-    sleeps_after: u32,
+    /// True if it sleeps until it is woken, as soon as it may.
+    sleeps: bool,
     gives_up_after: u32,
     since: Instant,
 }
@@ -24,15 +24,14 @@ struct Yields<'a> {
 const LIMIT: Duration = Duration::from_secs(60);
 
 impl Waiting for Yields<'_> {
-    fn pass_time(&mut self) -> bool {
+    fn pass_time(&mut self, may_sleep: bool) -> bool {
         self.passed += 1;
-        if self.passed >= self.sleeps_after {
+        if may_sleep && self.sleeps {
             self.sleeping[self.me].store(true, Ordering::SeqCst);
             while self.sleeping[self.me].load(Ordering::SeqCst) {
                 assert!(self.since.elapsed() < LIMIT, "member {} was not woken", self.me);
                 std::thread::yield_now();
             }
-            self.passed = 0;
         }
         std::thread::yield_now();
         assert!(self.since.elapsed() < LIMIT, "member {} waits for ever", self.me);
@@ -61,8 +60,7 @@ fn group<T: Send>(members: usize, grain: usize, body: impl Fn(&mut Buffers, &mut
                     let mut buffers = Buffers::new(me, all, layout, grain, true, false);
                     let since = Instant::now();
                     let never = u32::MAX;
-                    let mut waiting =
-                        Yields { me, sleeping, passed: 0, sleeps_after: never, gives_up_after: never, since };
+                    let mut waiting = Yields { me, sleeping, passed: 0, sleeps: false, gives_up_after: never, since };
                     body(&mut buffers, &mut waiting)
                 })
             })
@@ -240,7 +238,7 @@ proptest! {
         sleeps in any::<bool>(),
     ) {
         group(members, grain, |buffers, waiting| {
-            waiting.sleeps_after = if sleeps { 40 } else { u32::MAX };
+            waiting.sleeps = sleeps;
             for (turn, &(kind, n)) in calls.iter().enumerate() {
                 execute(buffers, waiting, kind, n, turn);
             }
@@ -264,6 +262,21 @@ fn members_run_ahead_of_each_other() {
         turns.fetch_add(1, Ordering::Relaxed);
     });
     assert_eq!(turns.into_inner(), 4);
+}
+
+#[test]
+fn members_that_sleep_are_woken_by_posts_and_by_reads() {
+    for late in 0..3 {
+        group(3, 4096, |buffers, waiting| {
+            waiting.sleeps = true;
+            if buffers.me() == late {
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            // A root waits for readers, and readers wait for the root.
+            execute(buffers, waiting, Kindness::Broadcast { root: 1 }, 50_000, 0);
+            execute(buffers, waiting, Kindness::Barrier, 0, 1);
+        });
+    }
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn pair(ep: *mut ntbring_endpoint_t) -> [Member; 2] {
     [first, second]
 }
 
-unsafe extern "C" fn pass_time(_: *mut c_void) -> i32 {
+unsafe extern "C" fn pass_time(_: *mut c_void, _: i32) -> i32 {
     std::thread::yield_now();
     1
 }
 
-unsafe extern "C" fn give_up(_: *mut c_void) -> i32 {
+unsafe extern "C" fn give_up(_: *mut c_void, _: i32) -> i32 {
     0
 }
 
