@@ -149,11 +149,6 @@ impl CopyTuner {
         CopyTuner { copy_path: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, oversubscribed, worth }
     }
 
-    /// Copy path of the next payload.
-    pub fn next(&self) -> CopyPath {
-        self.copy_path
-    }
-
     fn is_for_lanes(&self) -> bool {
         self.trial.is_none() && self.copy_path == CopyPath::Lane
     }

@@ -132,13 +132,13 @@ fn who_hears_of_the_dead_from_others_of_its_host_only_fails_with_the_same_error(
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
-fn who_leaves_an_exchange_with_the_dead_is_written_to_no_more() {
+fn who_leaves_an_alltoall_with_the_dead_is_written_to_no_more() {
     for seed in 0..2 * kills() {
         let hosts = [4, 5, 3][seed as usize % 3];
-        // Only neighbouring hosts on one machine have alltoalls with direct access.
-        let env = [("NTBRING_SINGLE_COPY", ["0", "off"][(seed / 3 % 2) as usize]), ("NTBRING_SHORTCUTS", "all")];
+        // Only hosts on one machine have alltoalls through shared buffers.
+        let env = [("NTBRING_SHORTCUTS", "all")];
         let victim = [seed % hosts as u64];
-        let said = survivors(hosts, &env, &["exchanges", "1000000", &seed.to_string()], &victim);
+        let said = survivors(hosts, &env, &["alltoalls", "1000000", &seed.to_string()], &victim);
         assert_eq!(said.len(), hosts - 1);
         said.iter().for_each(|line| assert!(line["good"].as_u64().unwrap() < 1_000_000, "{line}"));
     }

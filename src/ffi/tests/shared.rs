@@ -46,6 +46,15 @@ unsafe extern "C" fn difference(_: *mut c_void, from: *const c_void, to: *mut c_
     (0..count as usize).for_each(|i| unsafe { *to.add(i) = *from.add(i) - *to.add(i) });
 }
 
+/// Returns the value of the counter of collectives through shared buffers.
+fn executed(ep: *mut ntbring_endpoint_t) -> u64 {
+    let index = ::ntbring_endpoint::COUNTERS.iter().position(|counter| counter.name == "shared_collectives").unwrap();
+    let mut value = 0;
+    // SAFETY: from `alone`, and the value is writable.
+    unsafe { assert_eq!(ntbring_count(ep, index as u32, &mut value), 0, "{}", text()) };
+    value
+}
+
 fn call(kind: u32, input: &[i64], output: &mut [i64]) -> ntbring_shared_call_t {
     ntbring_shared_call_t {
         kind: kind as i32,
@@ -87,6 +96,7 @@ fn members_reduce_with_an_operation_of_the_caller_and_with_a_known_one() {
             });
         }
     });
+    assert_eq!(executed(ep), 4, "two calls of each member");
     // SAFETY: from `alone`.
     unsafe { ntbring_close(ep) };
 }

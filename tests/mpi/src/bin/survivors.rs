@@ -1,11 +1,11 @@
-//! Some ranks die at a random moment, and the others continue: `survivors pairs|collectives|calls|vectors|exchanges
+//! Some ranks die at a random moment, and the others continue: `survivors pairs|collectives|calls|vectors|alltoalls
 //! ROUNDS SEED VICTIM...`, under `mpiexec -disable-auto-cleanup`.
 //!
 //! `pairs`: every rank exchanges ROUNDS messages of mixed sizes with every other, each pair at its own pace.
 //! `collectives`: all call ROUNDS collectives on the world, even after failures; then the survivors make a communicator
 //! of their own and call as many there, which must all succeed. `calls`: the survivors make every call that waits for
 //! another rank, with the (first) victim, some of them before it dies; all of them must end with an error. `vectors`:
-//! of these only the collectives whose failure all ranks detect, including ranks that share a host. `exchanges`: all
+//! of these only the collectives whose failure all ranks detect, including ranks that share a host. `alltoalls`: all
 //! call up to ROUNDS alltoalls; after a failed one a survivor may reuse its buffers. Errors are counted and must be
 //! those of failed processes; received data must be correct. Each survivor prints, before MPI_Finalize,
 //! {"rank":1,"rounds":[..one per rank..],"failed":{"2":"rank 2 on ..."}}, or {"rank":1,"good":17,"bad":3,"alone":20},
@@ -159,8 +159,9 @@ fn collectives(comm: ffi::MPI_Comm, rounds: i32) -> i32 {
 
 /// Calls alltoalls until one fails, after which its buffers must not be written any more. Returns the number of those
 /// that have succeeded.
-fn exchanges(job: &Job, rounds: i32) -> i32 {
-    const LEN: usize = 50_000;
+fn alltoalls(job: &Job, rounds: i32) -> i32 {
+    // Blocks of this size go through shared buffers from the first call on.
+    const LEN: usize = 200_000;
     const MINE: u8 = 0xa5;
     let (size, world) = (job.size as usize, job.world.as_raw());
     let mut all = vec![0; LEN * size];
@@ -319,8 +320,8 @@ fn main() {
         "pairs" => pairs(&job, rounds),
         "calls" if is_victim => _ = window(&job),
         "calls" => println!("{}", serde_json::json!({"rank": job.rank, "calls": calls(&job, victims[0])})),
-        "exchanges" if is_victim => _ = exchanges(&job, rounds),
-        "exchanges" => println!("{}", serde_json::json!({"rank": job.rank, "good": exchanges(&job, rounds)})),
+        "alltoalls" if is_victim => _ = alltoalls(&job, rounds),
+        "alltoalls" => println!("{}", serde_json::json!({"rank": job.rank, "good": alltoalls(&job, rounds)})),
         "vectors" if is_victim => {}
         "vectors" => {
             let (mut out, mut into, mut names) = (vec![1u8; 200_000], vec![0u8; 200_000], Vec::new());
