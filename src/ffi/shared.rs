@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Bytes that members post at a time if every member has a core of its own: all of them copy at the same time then. With
 /// fewer cores they post as much as a cell holds, because members take turns.
-const GRAIN: usize = 32 << 10;
+const GRAIN: usize = 64 << 10;
 
 /// A group: this member's buffer, and those of all members once they are open.
 struct Group {

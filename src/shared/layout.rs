@@ -1,8 +1,11 @@
 //! The layout of a member's buffer.
 //!
 //! ```text
-//! | progress, core | sleep word | cells of even collectives | cells of odd collectives |    a cell: | tag, sizes, few bytes | bytes |
-//!   64 bytes         64 bytes                                                                           64 bytes
+//! | progress, core | sleep word | small cells | cells of even collectives | cells of odd collectives |
+//!   64 bytes         64 bytes     64 each
+//!
+//! a cell: | tag, sizes | bytes |    a small cell: | tag, sizes | up to 40 bytes |
+//!           64 bytes                                24 bytes
 //! ```
 
 /// Bytes of a cache line.
@@ -15,11 +18,13 @@ pub const PROGRESS: usize = 0;
 pub const CORE: usize = 8;
 /// Offset of the word that is 1 while the member may sleep.
 pub const ASLEEP: usize = LINE;
-/// Largest number of bytes that lie in the first line of a cell.
+/// Largest number of bytes in a small cell.
 pub const INLINE: usize = LINE - 3 * 8;
+/// Number of small cells: a collective whose posts are so small uses one, so members may be that many of them ahead.
+pub const SMALL: u64 = 64;
 
 /// Memory for all buffers of a group, bytes, if its cells need not be smaller or larger than the limits below.
-const GROUP_BYTES: usize = 8 << 20;
+const GROUP_BYTES: usize = 4 << 20;
 /// Limits of the size of a cell, bytes.
 const CELL: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
 
@@ -54,20 +59,36 @@ impl Layout {
 
     /// Returns the size of a buffer, bytes.
     pub fn bytes(self) -> usize {
-        2 * LINE + 2 * CELLS * (LINE + self.cell)
+        2 * LINE + SMALL as usize * LINE + 2 * CELLS * (LINE + self.cell)
     }
 
-    /// Returns the offset of the cell of a post.
-    pub(crate) fn offset(self, collective: u64, position: u64) -> usize {
+    /// Returns the place of a post of `len` bytes.
+    pub(crate) fn place(self, collective: u64, position: u64, len: usize) -> Place {
+        if position == 0 && len <= INLINE {
+            let cell = 2 * LINE + (collective % SMALL) as usize * LINE;
+            let read = tag((collective + 1).saturating_sub(SMALL), 0);
+            return Place { cell, contents: cell + LINE - INLINE, read };
+        }
         let number = (collective as usize % 2) * CELLS + position as usize % CELLS;
-        2 * LINE + number * (LINE + self.cell)
+        let cell = 2 * LINE + SMALL as usize * LINE + number * (LINE + self.cell);
+        // What the cell held before: a post of the collective before the previous one, or of this one.
+        let read = match position < CELLS as u64 {
+            true => tag(collective - 1, 0),
+            false => tag(collective, position - CELLS as u64 + 1),
+        };
+        Place { cell, contents: cell + LINE, read }
     }
+}
 
-    /// Returns the offset of a post's bytes, of which there are `len` in all.
-    pub(crate) fn contents(self, collective: u64, position: u64, len: usize) -> usize {
-        let first = self.offset(collective, position);
-        first + if len <= INLINE { LINE - INLINE } else { LINE }
-    }
+/// The place of a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Offset of the cell.
+    pub cell: usize,
+    /// Offset of the bytes.
+    pub contents: usize,
+    /// The progress of all members after which the cell may be written.
+    pub read: u64,
 }
 
 #[cfg(test)]
@@ -81,13 +102,21 @@ mod tests {
             assert!(
                 CELL.contains(&layout.cell()) && members * layout.bytes() <= (GROUP_BYTES * 9 / 8).max(members << 17)
             );
-            let mut offsets: Vec<_> =
-                (0..2).flat_map(|c| (0..CELLS as u64).map(move |i| layout.offset(c, i))).collect();
-            offsets.push(layout.bytes());
-            offsets.sort_unstable();
-            assert!(offsets.windows(2).all(|pair| pair[1] - pair[0] == LINE + layout.cell()));
-            assert_eq!(layout.offset(7, 6), layout.offset(1, 2));
+            let cell = |collective, position, len| layout.place(collective, position, len).cell;
+            let large = (0..2).flat_map(|c| (0..CELLS as u64).map(move |i| (c, i, INLINE + 1, LINE + layout.cell())));
+            let small = (0..SMALL).map(|c| (c, 0, INLINE, LINE));
+            let mut ranges: Vec<_> = large.chain(small).map(|(c, i, len, size)| (cell(c + 1, i, len), size)).collect();
+            ranges.sort_unstable();
+            let end = ranges.iter().fold(2 * LINE, |end, &(at, size)| {
+                assert_eq!(at, end);
+                end + size
+            });
+            assert_eq!(end, layout.bytes());
+            assert_eq!(cell(7, 6, 100), cell(1, 2, 100));
         }
+        let before = |collective, position, len| Layout::new(2).place(collective, position, len).read;
+        assert_eq!([before(1, 0, 8), before(63, 0, 8), before(64, 0, 8)], [0, 0, tag(1, 0)]);
+        assert_eq!([before(5, 0, 100), before(5, 6, 8)], [tag(4, 0), tag(5, 3)]);
         assert!(tag(2, 0) > tag(1, POSTS_MAX) && tag(1, 2) > tag(1, 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
-use crate::layout::{tag, ASLEEP, CELLS, LINE, PROGRESS};
+use crate::layout::{tag, Place, ASLEEP, LINE, PROGRESS};
 use ntbring_memory::{ForeignBytes, ForeignRoom, OutWindow};
 use std::sync::atomic::Ordering;
 
@@ -35,8 +35,6 @@ pub(crate) struct Post {
     /// Offset of its bytes, and their number.
     offset: usize,
     len: usize,
-    /// The size that the member has given for the whole collective.
-    pub total: u64,
 }
 
 impl<'a> Operation<'a> {
@@ -119,11 +117,7 @@ impl<'a> Operation<'a> {
         fill: impl FnOnce(&OutWindow, usize),
     ) -> Result<(), SharedError> {
         let collective = self.buffers.collective;
-        // What the cell held before: a post of the collective before the previous one, or of this one.
-        let read = match position < CELLS as u64 {
-            true => tag(collective - 1, 0),
-            false => tag(collective, position - CELLS as u64 + 1),
-        };
+        let Place { cell, contents, read } = self.buffers.layout.place(collective, position, len);
         for member in self.buffers.others() {
             if self.buffers.seen[member] < read {
                 let look = |buffers: &mut Buffers| {
@@ -137,9 +131,8 @@ impl<'a> Operation<'a> {
         }
         let buffers = &mut *self.buffers;
         let mine = &buffers.all[buffers.me];
-        let cell = buffers.layout.offset(collective, position);
         assert!(len <= buffers.layout.cell(), "a post fits a cell");
-        fill(&buffers.mine, buffers.layout.contents(collective, position, len));
+        fill(&buffers.mine, contents);
         mine.word(cell + 8).store(len as u64, Ordering::Relaxed);
         mine.word(cell + 16).store(total, Ordering::Relaxed);
         mine.word(cell).store(tag(collective, position + 1), Ordering::Release);
@@ -147,10 +140,10 @@ impl<'a> Operation<'a> {
         Ok(())
     }
 
-    /// Waits for a member's post.
-    pub fn find(&mut self, member: usize, position: u64) -> Result<Post, SharedError> {
+    /// Waits for a member's post, which must have `len` bytes, and be of a collective of size `total`.
+    pub fn expect(&mut self, member: usize, position: u64, len: usize, total: u64) -> Result<Post, SharedError> {
         let collective = self.buffers.collective;
-        let cell = self.buffers.layout.offset(collective, position);
+        let Place { cell, contents, .. } = self.buffers.layout.place(collective, position, len);
         let (wanted, left) = (tag(collective, position + 1), tag(collective + 1, 0));
         let all_post = self.all_post;
         let is_due = |buffers: &Buffers, of: usize| {
@@ -170,25 +163,13 @@ impl<'a> Operation<'a> {
             }
         };
         let there = self.until(member, look, is_due)?;
-        let buffers = &*self.buffers;
-        let word = |offset| buffers.all[member].word(offset).load(Ordering::Relaxed);
-        let len = word(cell + 8) as usize;
+        let word = |offset| self.buffers.all[member].word(offset).load(Ordering::Relaxed);
         match there {
-            true if len <= buffers.layout.cell() => {
-                let offset = buffers.layout.contents(collective, position, len);
-                Ok(Post { member, offset, len, total: word(cell + 16) })
+            false => Err(SharedError::Left { member }),
+            true if word(cell + 8) == len as u64 && word(cell + 16) == total => {
+                Ok(Post { member, offset: contents, len })
             }
             true => Err(SharedError::OtherSize { member }),
-            false => Err(SharedError::Left { member }),
-        }
-    }
-
-    /// As [`Operation::find`]; the post must have `len` bytes, and be of a collective of size `total`.
-    pub fn expect(&mut self, member: usize, position: u64, len: usize, total: u64) -> Result<Post, SharedError> {
-        let post = self.find(member, position)?;
-        match post.len == len && post.total == total {
-            true => Ok(post),
-            false => Err(SharedError::OtherSize { member }),
         }
     }
 
