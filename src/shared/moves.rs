@@ -92,15 +92,19 @@ impl Buffers {
         output: ForeignRoom,
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
-        let (largest, me) = (parts.largest(), self.me);
-        let piece = self.piece(largest);
+        let (largest, me, piece) = (parts.largest(), self.me, self.grain);
+        let own = parts.of(me);
         let mut operation = Operation::begin(self, waiting);
-        for position in 0..largest.div_ceil(piece).max(1) {
+        for position in 0..largest.max(input.len()).div_ceil(piece).max(1) {
             let at = position * piece;
             let has = |size: usize| at < size || at == 0;
             if has(input.len()) {
                 let bytes = input.part(at, piece.min(input.len() - at));
                 operation.post(position as u64, bytes.len(), input.len() as u64, |mine, to| mine.write(to, bytes))?;
+                // While the others post.
+                if input.len() == own.1 {
+                    copy(bytes, output.part(own.0 + at, bytes.len()));
+                }
             }
             for member in operation.buffers.others() {
                 let (offset, size) = parts.of(member);
@@ -112,12 +116,10 @@ impl Buffers {
             }
             operation.read_before(position as u64 + 1);
         }
-        let (offset, size) = parts.of(me);
-        if size != input.len() {
-            return Err(SharedError::OtherSize { member: me });
+        match input.len() == own.1 {
+            true => Ok(()),
+            false => Err(SharedError::OtherSize { member: me }),
         }
-        copy(input, output.part(offset, size));
-        Ok(())
     }
 
     /// Sends block j of `input`, where blocks lie as `sends` says, to member j, and stores the block that member i sends
@@ -142,7 +144,8 @@ impl Buffers {
         let mut operation = Operation::begin(self, waiting);
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
-        for position in 0..posted.max(read).div_ceil(most).max(1) {
+        let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));
+        for position in 0..posted.max(read).max(own).div_ceil(most).max(1) {
             let at = position * most;
             let head = if position == 0 { sizes } else { 0 };
             let piece = |(offset, size): (usize, usize)| (offset + at.min(size), most.min(size.saturating_sub(at)));
@@ -159,6 +162,11 @@ impl Buffers {
                         mine.write(to + head + place(reader) * stride(at), input.part(from, len));
                     }
                 })?;
+            }
+            // While the others post.
+            if own == own_size && at < own {
+                let len = most.min(own - at);
+                copy(input.part(own_from + at, len), output.part(own_to + at, len));
             }
             for member in operation.buffers.others() {
                 let size = receives.of(member).1;
@@ -180,11 +188,9 @@ impl Buffers {
             }
             operation.read_before(position as u64 + 1);
         }
-        let ((from, sent), (to, received)) = (sends.of(me), receives.of(me));
-        if sent != received {
-            return Err(SharedError::OtherSize { member: me });
+        match own == own_size {
+            true => Ok(()),
+            false => Err(SharedError::OtherSize { member: me }),
         }
-        copy(input.part(from, sent), output.part(to, received));
-        Ok(())
     }
 }
