@@ -603,7 +603,8 @@ int ntbring_found(ntbring_endpoint_t * endpoint);
 #define NTBRING_SHARED_SCAN 7
 #define NTBRING_SHARED_EXSCAN 8
 #define NTBRING_SHARED_FAIL 9   /* this member has failed: so will the collective at members that
-                                 * need something of it */
+                                 * need something of it; root: 1 because a process was lost, else
+                                 * 0 */
 
 /* A member's block in a buffer, in bytes. */
 typedef struct ntbring_part {
@@ -645,7 +646,9 @@ typedef struct ntbring_shared_call {
 } ntbring_shared_call_t;
 
 /* Executes a collective, and returns when this member has its result. NTBRING_NONE: pass_time has
- * given up. */
+ * given up. NTBRING_ERR_PEER: another member has given up. NTBRING_ERR_ARGUMENT: another member has
+ * called a collective of another size or has left this one, or the call is impossible. With any
+ * result the collective has ended at this member, and the next one can be called. */
 int ntbring_shared_run(ntbring_shared_t * shared, const ntbring_shared_call_t * call);
 
 /* The process manager (mpiexec, srun). It gives a process one connection, of the protocol PMI-1,

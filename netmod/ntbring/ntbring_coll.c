@@ -111,7 +111,8 @@ int MPIDI_NTBRING_find_blocks(const void *buf, MPI_Datatype datatype, MPI_Aint a
     } else {
         *blocks = MPL_malloc(all_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP2(*blocks == NULL, mpi_errno, MPI_ERR_OTHER, "**nomem2",
-                             "**nomem2 %d %s", (int) all_sz, "packed blocks");
+                             "**nomem2 %d %s", MPIDI_NTBRING_KIB(all_sz),
+                             "KiB of packed blocks");
     }
 
   fn_exit:

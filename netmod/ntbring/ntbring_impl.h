@@ -75,6 +75,9 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NTBRING_release_datatype(MPIDI_NTBRING_am_re
     }
 }
 
+/* Bytes in KiB, for texts of errors. */
+#define MPIDI_NTBRING_KIB(size_) ((int) ((size_) >> 10))
+
 #define MPIDI_NTBRING_AV(av) ((av)->netmod.ntbring)
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_peer(int avtid, int lpid)

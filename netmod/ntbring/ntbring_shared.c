@@ -15,7 +15,8 @@
 #define MPIDI_NTBRING_SHARED_WORTH 4
 #define MPIDI_NTBRING_SHARED_WORTH_SZ 65536
 
-static int groups_open;
+/* Number of groups that this rank has, or is opening. */
+static MPL_atomic_int_t groups_open = MPL_ATOMIC_INT_T_INITIALIZER(0);
 
 bool MPIDI_NTBRING_may_share(MPIR_Comm * comm)
 {
@@ -55,7 +56,7 @@ static void open_shared(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     cards = MPL_calloc(size, sizeof(*cards), MPL_MEM_COMM);
     ranks = MPL_calloc(size, sizeof(*ranks), MPL_MEM_COMM);
     MPIR_Assert(cards && ranks);
-    if (groups_open < MPIDI_NTBRING_SHARED_GROUPS) {
+    if (MPL_atomic_fetch_add_int(&groups_open, 1) < MPIDI_NTBRING_SHARED_GROUPS) {
         MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_shared_create(endpoint, size, &shared, &card));
     }
     mpi_errno = MPIR_Allgather_intra_brucks(&card, sizeof(card), MPI_BYTE, cards, sizeof(card),
@@ -75,9 +76,9 @@ static void open_shared(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
     if (all && *errflag == MPIR_ERR_NONE) {
         ntbring_shared_seal(shared);
         MPIDI_NTBRING_COMM(comm)->shared = shared;
-        groups_open++;
     } else {
         ntbring_shared_free(shared);
+        MPL_atomic_fetch_sub_int(&groups_open, 1);
         MPIDI_NTBRING_COMM(comm)->may_share = false;
     }
     MPL_free(cards);
@@ -89,7 +90,7 @@ void MPIDI_NTBRING_close_shared(MPIR_Comm * comm)
     if (MPIDI_NTBRING_COMM(comm)->shared) {
         ntbring_shared_free(MPIDI_NTBRING_COMM(comm)->shared);
         MPIDI_NTBRING_COMM(comm)->shared = NULL;
-        groups_open--;
+        MPL_atomic_fetch_sub_int(&groups_open, 1);
     }
 }
 
@@ -146,6 +147,8 @@ static int pass_time(void *cookie, int32_t may_sleep)
     if (may_sleep) {
         MPIDI_PROGRESS_IDLE(0);
     } else {
+        /* another thread may have to send first what other ranks wait for */
+        MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
         ntbring_idle(MPIDI_NTBRING_VCI(0).endpoint, 0);
     }
     return 1;
@@ -190,15 +193,16 @@ int MPIDI_NTBRING_shared_run(ntbring_shared_call_t * call, int failed,
     }
     if (failed) {
         call->kind = NTBRING_SHARED_FAIL;
+        call->root = (MPIR_ERR_GET_CLASS(failed) == MPIX_ERR_PROC_FAILED);
     }
     call->pass_time = pass_time;
     call->wake = wake;
     call->found = found;
     call->cookie = state;
     rc = ntbring_shared_run(MPIDI_NTBRING_COMM(state->comm)->shared, call);
-    MPIDI_NTBRING_CHKRC(rc);
     mpi_errno = failed ? failed : state->mpi_errno;
     MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_NTBRING_CHKRC(rc);
 
   fn_exit:
     return mpi_errno;
@@ -269,6 +273,10 @@ int MPIDI_NTBRING_shared_reduce(int kind, const void *sendbuf, void *recvbuf, MP
         .fold = fold
     };
 
+    if (kind == NTBRING_SHARED_EXSCAN && comm->rank == 0) {
+        /* the receive buffer may be NULL, and is not written */
+        call.output = (void *) call.input;
+    }
     if (kind == NTBRING_SHARED_REDUCE && comm->rank != root) {
         call.output = NULL;
         call.output_size = 0;
@@ -302,8 +310,8 @@ int MPIDI_NTBRING_shared_reduce_scatter(const void *sendbuf, void *recvbuf,
         if (copy) {
             memcpy(copy, recvbuf, total);
         } else {
-            MPIR_ERR_SET2(failed, MPI_ERR_OTHER, "**nomem2", "**nomem2 %d %s", (int) total,
-                          "elements to be reduced");
+            MPIR_ERR_SET2(failed, MPI_ERR_OTHER, "**nomem2", "**nomem2 %d %s",
+                          MPIDI_NTBRING_KIB(total), "KiB of elements to be reduced");
         }
     }
     ntbring_shared_call_t call = {

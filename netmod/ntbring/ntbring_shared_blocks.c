@@ -37,6 +37,7 @@ static int describe(blocks_t * blocks, const void *buf, const MPI_Aint counts[],
     int mpi_errno = MPI_SUCCESS;
     int is_contig;
     MPI_Aint true_lb, true_extent, first = 0, end = 0;
+    bool has_first = false;
 
     MPIR_Datatype_is_contig(datatype, &is_contig);
     MPIR_Datatype_get_extent_macro(datatype, blocks->extent);
@@ -48,20 +49,28 @@ static int describe(blocks_t * blocks, const void *buf, const MPI_Aint counts[],
     blocks->count = count;
     blocks->datatype = datatype;
     blocks->parts = counts ? parts : NULL;
+    /* the displacement of an empty block means nothing */
     for (int i = 0; counts && i < size; i++) {
-        first = MPL_MIN(first, displs[i]);
+        if (counts[i] > 0) {
+            first = has_first ? MPL_MIN(first, displs[i]) : displs[i];
+            has_first = true;
+        }
     }
     blocks->base = (char *) buf + true_lb + first * blocks->extent;
     for (int i = 0; counts && i < size; i++) {
-        parts[i].offset = is_contig ? (displs[i] - first) * blocks->extent : end;
         parts[i].size = counts[i] * blocks->type_size;
-        end = MPL_MAX(end, (MPI_Aint) (parts[i].offset + parts[i].size));
+        parts[i].offset = 0;
+        if (parts[i].size > 0) {
+            parts[i].offset = is_contig ? (displs[i] - first) * blocks->extent : end;
+            end = MPL_MAX(end, (MPI_Aint) (parts[i].offset + parts[i].size));
+        }
     }
     blocks->size = counts ? end : size * count * blocks->type_size;
     if (!is_contig) {
         blocks->base = MPL_malloc(MPL_MAX(blocks->size, 1), MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP2(blocks->base == NULL, mpi_errno, MPI_ERR_OTHER, "**nomem2",
-                             "**nomem2 %d %s", (int) blocks->size, "packed blocks");
+                             "**nomem2 %d %s", MPIDI_NTBRING_KIB(blocks->size),
+                             "KiB of packed blocks");
     } else {
         blocks->buf = NULL;
     }

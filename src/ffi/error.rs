@@ -101,7 +101,11 @@ impl From<JoinError> for Failure {
 
 impl From<SharedError> for Failure {
     fn from(error: SharedError) -> Failure {
-        Failure { code: NTBRING_ERR_ARGUMENT, text: error.to_string() }
+        let code = match error {
+            SharedError::Failed { .. } | SharedError::GivenUp => NTBRING_ERR_PEER,
+            SharedError::OtherSize { .. } | SharedError::Left { .. } => NTBRING_ERR_ARGUMENT,
+        };
+        Failure { code, text: error.to_string() }
     }
 }
 

@@ -229,7 +229,11 @@ pub unsafe extern "C" fn ntbring_shared_run(shared: *mut ntbring_shared_t, call:
         // SAFETY: the caller guarantees buffers of the sizes that the call names.
         match unsafe { run(buffers, call) } {
             Ok(()) => Ok(NTBRING_OK as i32),
-            Err(Ended::Failed(failure)) => Err(failure),
+            Err(Ended::Failed(failure)) => {
+                // The other members must not wait for this one, and the next collective is the next one at all.
+                buffers.fail(false, &mut Callbacks { call });
+                Err(failure)
+            }
             Err(Ended::Collective(SharedError::GivenUp)) => Ok(NTBRING_NONE as i32),
             Err(Ended::Collective(error)) => Err(error.into()),
         }
@@ -291,7 +295,7 @@ unsafe fn run(buffers: &mut Buffers, call: &ntbring_shared_call_t) -> Result<(),
     let (members, me) = (buffers.members(), buffers.me());
     let waiting = &mut Callbacks { call };
     if call.kind == NTBRING_SHARED_FAIL as i32 {
-        buffers.fail(waiting);
+        buffers.fail(call.root == 1, waiting);
         return Ok(());
     }
     let missing = |at: *const c_void, size: u64| at.is_null() && size > 0 || size > isize::MAX as u64;

@@ -1,6 +1,6 @@
 //! The buffers of a group, as one member sees them.
 
-use crate::layout::{tag, Layout, ASLEEP, CORE, PROGRESS};
+use crate::layout::{tag, Layout, ASLEEP, CORE, GIVEN_UP, PROGRESS};
 use ntbring_host::barrier;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -130,10 +130,19 @@ impl Buffers {
         may
     }
 
-    /// Leaves the next collective at once: it fails at all members that need something of this one.
-    pub fn fail(&mut self, waiting: &mut dyn Waiting) {
+    /// Leaves the next collective at once: it fails at all members that need something of this one. `lost`: because a
+    /// process was lost.
+    pub fn fail(&mut self, lost: bool, waiting: &mut dyn Waiting) {
         self.collective += 1;
+        if lost {
+            self.give_up();
+        }
         self.end(waiting);
+    }
+
+    /// Tells the other members that this one leaves the current collective because of a failure.
+    pub(crate) fn give_up(&self) {
+        self.all[self.me].word(GIVEN_UP).store(self.collective, Ordering::Relaxed);
     }
 
     /// Shows that this member has read all that it needs of the current collective.

@@ -15,6 +15,12 @@ pub enum SharedError {
         /// The number of the member.
         member: usize,
     },
+    /// A member has given up the collective, for instance because a process was lost.
+    #[error("rank {member} of the communicator has given up a collective because of a failure")]
+    Failed {
+        /// The number of the member.
+        member: usize,
+    },
     /// The wait was given up ([`crate::Waiting::pass_time`]).
     #[error("the wait for other ranks was given up")]
     GivenUp,

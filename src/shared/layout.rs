@@ -1,8 +1,8 @@
 //! The layout of a member's buffer.
 //!
 //! ```text
-//! | progress, core | sleep word | small cells | cells of even collectives | cells of odd collectives |
-//!   64 bytes         64 bytes     64 each
+//! | progress, core, given up | sleep word | small cells | cells of even collectives | cells of odd collectives |
+//!   64 bytes                   64 bytes     64 each
 //!
 //! a cell: | tag, sizes | bytes |    a small cell: | tag, sizes | up to 40 bytes |
 //!           64 bytes                                24 bytes
@@ -16,6 +16,8 @@ pub const CELLS: usize = 4;
 pub const PROGRESS: usize = 0;
 /// Offset of the word that names the core on which the member began the latest collective, plus 1; 0 if it does not tell.
 pub const CORE: usize = 8;
+/// Offset of the number of the latest collective that the member has given up because of a failure.
+pub const GIVEN_UP: usize = 16;
 /// Offset of the word that is 1 while the member may sleep.
 pub const ASLEEP: usize = LINE;
 /// Largest number of bytes in a small cell.
@@ -87,7 +89,7 @@ pub(crate) struct Place {
     pub cell: usize,
     /// Offset of the bytes.
     pub contents: usize,
-    /// The progress of all members after which the cell may be written.
+    /// The cell may be written once the progress of every other member is at least this.
     pub read: u64,
 }
 

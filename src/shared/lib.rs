@@ -8,7 +8,7 @@
 //! writes the contents, and then the cell's tag. The tag names the collective and the position of the post in it, so a
 //! reader judges by the cell alone whether it is the one that it waits for. Each member also has a word that tells how
 //! far it has read. Nothing else is synchronised: a collective returns as soon as its member has its result, and a
-//! member may be two collectives ahead of another.
+//! member may be two collectives ahead of another, or 64 if their posts fit small cells.
 //!
 //! | module | holds |
 //! |---|---|

@@ -2,7 +2,7 @@
 
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
-use crate::layout::{tag, Place, ASLEEP, LINE, PROGRESS};
+use crate::layout::{tag, Place, ASLEEP, GIVEN_UP, INLINE, LINE, POSTS_MAX, PROGRESS};
 use ntbring_memory::{ForeignBytes, ForeignRoom, OutWindow};
 use std::sync::atomic::Ordering;
 
@@ -97,6 +97,7 @@ impl<'a> Operation<'a> {
             }
             passed += 1;
             if !self.waiting.pass_time(passed > AWAKE) {
+                self.buffers.give_up();
                 break Err(SharedError::GivenUp);
             }
         };
@@ -131,7 +132,7 @@ impl<'a> Operation<'a> {
         }
         let buffers = &mut *self.buffers;
         let mine = &buffers.all[buffers.me];
-        assert!(len <= buffers.layout.cell(), "a post fits a cell");
+        assert!(len <= buffers.layout.cell() && position < POSTS_MAX, "a post fits a cell and a tag");
         fill(&buffers.mine, contents);
         mine.word(cell + 8).store(len as u64, Ordering::Relaxed);
         mine.word(cell + 16).store(total, Ordering::Relaxed);
@@ -145,6 +146,9 @@ impl<'a> Operation<'a> {
         let collective = self.buffers.collective;
         let Place { cell, contents, .. } = self.buffers.layout.place(collective, position, len);
         let (wanted, left) = (tag(collective, position + 1), tag(collective + 1, 0));
+        // Where a post of another size would be.
+        let other_len = if len <= INLINE { INLINE + 1 } else { INLINE };
+        let other = self.buffers.layout.place(collective, position, other_len).cell;
         let all_post = self.all_post;
         let is_due = |buffers: &Buffers, of: usize| {
             let posts = of == member || all_post;
@@ -155,6 +159,9 @@ impl<'a> Operation<'a> {
             let word = buffers.all[member].word(cell);
             match word.load(Ordering::Acquire) == wanted {
                 true => Some(true),
+                false if other != cell && buffers.all[member].word(other).load(Ordering::Relaxed) == wanted => {
+                    Some(true)
+                }
                 // A member posts before it ends.
                 false if buffers.all[member].word(PROGRESS).load(Ordering::Acquire) >= left => {
                     Some(word.load(Ordering::Acquire) == wanted)
@@ -165,6 +172,9 @@ impl<'a> Operation<'a> {
         let there = self.until(member, look, is_due)?;
         let word = |offset| self.buffers.all[member].word(offset).load(Ordering::Relaxed);
         match there {
+            false if self.buffers.all[member].word(GIVEN_UP).load(Ordering::Relaxed) == collective => {
+                Err(SharedError::Failed { member })
+            }
             false => Err(SharedError::Left { member }),
             true if word(cell + 8) == len as u64 && word(cell + 16) == total => {
                 Ok(Post { member, offset: contents, len })

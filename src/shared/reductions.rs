@@ -24,6 +24,9 @@ fn fold(
     count: usize,
     reduction: &mut Reduction,
 ) {
+    if count == 0 {
+        return;
+    }
     let (n, me) = (operation.buffers.members(), operation.buffers.me());
     let len = count * reduction.element;
     let kept: Vec<u8>;

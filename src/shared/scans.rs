@@ -6,6 +6,9 @@ use crate::error::SharedError;
 use crate::operation::Operation;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 
+/// Least number of bytes that pass from member to member at a time.
+const PIECE_MIN: usize = 4 << 10;
+
 impl Buffers {
     /// Stores the combination of the vectors of members 0 to this one in `output`; without this one's if it is not
     /// `inclusive`, and then member 0's output stays as it is. `input` may be the output.
@@ -20,7 +23,7 @@ impl Buffers {
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
         let (element, total, len) = (reduction.element, input.len() as u64, input.len());
-        let piece = (self.grain / self.members() / element).max(1) * element;
+        let piece = ((self.grain / self.members()).max(PIECE_MIN).min(self.grain) / element).max(1) * element;
         let (me, last) = (self.me, self.me + 1 == self.members());
         let mut operation = Operation::begin_of_some(self, waiting);
         let mut sums = vec![0u8; piece.min(len)];

@@ -307,7 +307,7 @@ fn a_member_that_fails_is_noticed_by_those_that_need_it() {
         let me = buffers.me();
         let result = match me {
             2 => {
-                buffers.fail(waiting);
+                buffers.fail(false, waiting);
                 Ok(())
             }
             _ => buffers.barrier(waiting),
@@ -317,6 +317,34 @@ fn a_member_that_fails_is_noticed_by_those_that_need_it() {
     });
     assert_eq!(results[2], Ok(()));
     assert!([0, 1, 3].iter().all(|&m| results[m] == Err(SharedError::Left { member: 2 })), "{results:?}");
+}
+
+#[test]
+fn the_reason_of_a_member_that_gives_up_reaches_the_others() {
+    let results = group(3, 4096, |buffers, waiting| match buffers.me() {
+        0 => {
+            buffers.fail(true, waiting);
+            Ok(())
+        }
+        _ => buffers.barrier(waiting),
+    });
+    assert_eq!(results[1..], [Err(SharedError::Failed { member: 0 }); 2]);
+}
+
+#[test]
+fn sizes_on_both_sides_of_a_small_cell_are_noticed() {
+    let results = group(2, 4096, |buffers, waiting| {
+        let n = [4, 100][buffers.me()];
+        let mut sums = vec![0; n];
+        let mut fold = add;
+        let mut reduction = Reduction { element: 4, known: None, fold: &mut fold };
+        let input = vector(0, 0, n);
+        let result = buffers.reduce(None, bytes(&input), Some(room(&mut sums)), &mut reduction, waiting);
+        execute(buffers, waiting, Kindness::Allgather, 7, 1);
+        result
+    });
+    let noticed = |member| matches!(results[member], Err(SharedError::OtherSize { .. } | SharedError::Left { .. }));
+    assert!(noticed(0) && noticed(1), "{results:?}");
 }
 
 #[test]
