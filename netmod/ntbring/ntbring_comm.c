@@ -48,19 +48,21 @@ int MPIDI_NTBRING_mpi_comm_commit_pre_hook(MPIR_Comm * comm)
     return MPI_SUCCESS;
 }
 
-/* Selects the algorithms of a communicator without hierarchy: those by shared buffers are for all
- * its ranks together, wherever they are. */
-static int select_flat(MPIR_Comm * comm)
+/* Selects the algorithms of a communicator: with its hierarchy, as MPICH does, or without, because
+ * those by shared buffers are for all its ranks together, wherever they are. */
+int MPIDI_NTBRING_select(MPIR_Comm * comm, bool is_flat)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_Comm flat = *comm;
+    MPIR_Comm like = *comm;
 
-    flat.hierarchy_kind = MPIR_COMM_HIERARCHY_KIND__FLAT;
-    flat.node_comm = NULL;
+    if (is_flat) {
+        like.hierarchy_kind = MPIR_COMM_HIERARCHY_KIND__FLAT;
+        like.node_comm = NULL;
+    }
     if (MPIDI_COMM(comm, csel_comm)) {
         mpi_errno = MPIR_Csel_free(MPIDI_COMM(comm, csel_comm));
         MPIR_ERR_CHECK(mpi_errno);
-        mpi_errno = MPIR_Csel_prune(MPIDI_global.csel_root, &flat, &MPIDI_COMM(comm, csel_comm));
+        mpi_errno = MPIR_Csel_prune(MPIDI_global.csel_root, &like, &MPIDI_COMM(comm, csel_comm));
         MPIR_ERR_CHECK(mpi_errno);
     }
 
@@ -74,7 +76,8 @@ int MPIDI_NTBRING_mpi_comm_commit_post_hook(MPIR_Comm * comm)
 {
     MPIDI_NTBRING_COMM(comm)->is_ring = is_ring(comm);
     MPIDI_NTBRING_COMM(comm)->may_share = MPIDI_NTBRING_may_share(comm);
-    return MPIDI_NTBRING_COMM(comm)->may_share ? select_flat(comm) : MPI_SUCCESS;
+    return MPIDI_NTBRING_COMM(comm)->may_share ? MPIDI_NTBRING_select(comm, true) :
+        MPI_SUCCESS;
 }
 
 int MPIDI_NTBRING_mpi_comm_free_hook(MPIR_Comm * comm)

@@ -51,6 +51,7 @@ void MPIDI_NTBRING_lost_add_window(MPIR_Win * win);
 void MPIDI_NTBRING_lost_remove_window(MPIR_Win * win);
 int MPIDI_NTBRING_check_source(int source, MPIR_Comm * comm);
 
+int MPIDI_NTBRING_select(MPIR_Comm * comm, bool is_flat);
 bool MPIDI_NTBRING_may_share(MPIR_Comm * comm);
 void MPIDI_NTBRING_close_shared(MPIR_Comm * comm);
 

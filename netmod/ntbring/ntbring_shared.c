@@ -41,7 +41,7 @@ bool MPIDI_NTBRING_may_share(MPIR_Comm * comm)
 }
 
 /* Opens the buffers of a communicator. All its ranks call it together; it uses collectives of
- * MPICH's own. A failure is recorded in errflag, and the collective continues without buffers. */
+ * MPICH's own. A failure is recorded in errflag. */
 static void open_shared(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     int mpi_errno, rc = NTBRING_ERR_RESOURCE;
@@ -80,6 +80,8 @@ static void open_shared(MPIR_Comm * comm, MPIR_Errflag_t * errflag)
         ntbring_shared_free(shared);
         MPL_atomic_fetch_sub_int(&groups_open, 1);
         MPIDI_NTBRING_COMM(comm)->may_share = false;
+        mpi_errno = MPIDI_NTBRING_select(comm, false);
+        MPIDI_NTBRING_note_error(mpi_errno, errflag);
     }
     MPL_free(cards);
     MPL_free(ranks);
@@ -95,7 +97,9 @@ void MPIDI_NTBRING_close_shared(MPIR_Comm * comm)
 }
 
 /* Counts a collective of a communicator without buffers, and opens them when they are worth it.
- * size: bytes, the same at all ranks. */
+ * Returns true also if that has failed with an error, which the collective then returns: MPICH's
+ * algorithms might wait for ranks that have returned it already. size: bytes, the same at all
+ * ranks. */
 bool MPIDI_NTBRING_begin_sharing(MPI_Aint size, MPIR_Comm * comm, MPIR_Errflag_t * errflag)
 {
     MPIDI_NTBRING_comm_t *ring = MPIDI_NTBRING_COMM(comm);
@@ -105,7 +109,7 @@ bool MPIDI_NTBRING_begin_sharing(MPI_Aint size, MPIR_Comm * comm, MPIR_Errflag_t
     if (worth >= MPIDI_NTBRING_SHARED_WORTH) {
         open_shared(comm, errflag);
     }
-    return ring->shared != NULL;
+    return ring->shared != NULL || *errflag != MPIR_ERR_NONE;
 }
 
 /* Returns an error if a rank of the communicator is lost, or the communicator was revoked. */
@@ -199,7 +203,8 @@ int MPIDI_NTBRING_shared_run(ntbring_shared_call_t * call, int failed,
     call->wake = wake;
     call->found = found;
     call->cookie = state;
-    rc = ntbring_shared_run(MPIDI_NTBRING_COMM(state->comm)->shared, call);
+    rc = MPIDI_NTBRING_COMM(state->comm)->shared == NULL ? NTBRING_OK :
+        ntbring_shared_run(MPIDI_NTBRING_COMM(state->comm)->shared, call);
     mpi_errno = failed ? failed : state->mpi_errno;
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_NTBRING_CHKRC(rc);
