@@ -106,9 +106,10 @@ bool MPIDI_NTBRING_begin_sharing(MPI_Aint size, MPIR_Comm * comm, MPIR_Errflag_t
     MPI_Aint worth = ring->shared_worth + 1 + size / MPIDI_NTBRING_SHARED_WORTH_SZ;
 
     ring->shared_worth = MPL_MIN(worth, MPIDI_NTBRING_SHARED_WORTH);
-    if (worth >= MPIDI_NTBRING_SHARED_WORTH) {
-        open_shared(comm, errflag);
+    if (worth < MPIDI_NTBRING_SHARED_WORTH) {
+        return false;
     }
+    open_shared(comm, errflag);
     return ring->shared != NULL || *errflag != MPIR_ERR_NONE;
 }
 
