@@ -2,7 +2,7 @@
 
 use ntbring_rma::operate::{Kind, Op};
 
-/// How elements are combined. The combination must be associative; it may depend on the order.
+/// The combination of elements, which must be associative; it may depend on the order.
 pub struct Reduction<'a> {
     /// Size of an element, bytes.
     pub element: usize,

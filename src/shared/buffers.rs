@@ -12,7 +12,7 @@ const LOOKS_SHARED: u32 = 8;
 /// Looks per collective that replace yields, while the members that have to post have other cores.
 const LOOKS_WITHOUT_YIELD: u32 = 256;
 
-/// What a member does while it waits for others.
+/// The activity of a member during a wait for others.
 pub trait Waiting {
     /// Lets other work go on, and other processes run: called again and again, without a bound, until what the member
     /// waits for has happened. It may sleep until [`Waiting::wake`] if `may_sleep`. Returns false if the wait is to be given
