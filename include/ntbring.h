@@ -562,7 +562,7 @@ typedef struct ntbring_shared ntbring_shared_t;
 /* Most members of a group. */
 #define NTBRING_SHARED_MAX 64
 
-/* What the other members need to open a member's buffer. All zero: it has none. */
+/* The description of a member's buffer, with which others open it. All zero: it has none. */
 typedef struct ntbring_shared_card {
     ntbring_segment_address_t address;
     uint64_t grain;             /* bytes that members post at a time */

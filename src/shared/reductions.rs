@@ -135,7 +135,9 @@ impl Buffers {
         }
         let Some(output) = output else { return Ok(()) };
         let mut posts = Posts::new();
-        find_all(&mut operation, 0, len, len as u64, |_| 0, &mut posts)?;
+        for member in operation.buffers.others() {
+            posts.push((operation.expect(member, 0, len, len as u64)?, 0));
+        }
         fold(&operation, &posts, input.address(), output.part(0, len).address(), len / reduction.element, reduction);
         Ok(())
     }
@@ -251,22 +253,6 @@ impl Buffers {
         }
         Ok(())
     }
-}
-
-/// Finds the posts of all other members, and stores each with the place of this member's bytes in it.
-fn find_all(
-    operation: &mut Operation,
-    position: u64,
-    len: usize,
-    total: u64,
-    from: impl Fn(usize) -> usize,
-    posts: &mut Posts,
-) -> Result<(), SharedError> {
-    posts.clear();
-    for member in operation.buffers.others() {
-        posts.push((operation.expect(member, position, len, total)?, from(member)));
-    }
-    Ok(())
 }
 
 /// Posts the elements of a round that other members combine, without this member's own slice.

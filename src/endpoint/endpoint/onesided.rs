@@ -61,12 +61,12 @@ impl Endpoint {
         self.shared_groups.push(ranks, waits_for);
     }
 
-    /// Returns the counter of collectives through shared buffers, which those who execute them increment.
+    /// Returns the counter of collectives through shared buffers. The caller that executes one increments it.
     pub fn shared_collectives(&self) -> Arc<AtomicU64> {
         self.shared_groups.calls.clone()
     }
 
-    /// Wakes a rank if it sleeps. It is sent a credit that is no news to it.
+    /// Wakes a rank if it sleeps, by a credit that grants nothing new.
     pub fn wake(&mut self, rank: u32) -> Result<(), EndpointError> {
         self.out.send_bare(rank, Packet::Credit { allowed: 1 }, &[])
     }
