@@ -123,16 +123,7 @@ impl Call<'_> {
             let from = if self.in_place { raw::in_place() } else { mine.at().cast_const() };
             let (counts, displs) = (all.counts.clone(), all.displs.clone());
             let to = all.at();
-            ffi::MPI_Allgatherv(
-                from,
-                mine.counts[0],
-                mine.datatype,
-                to,
-                counts.as_ptr(),
-                displs.as_ptr(),
-                all.datatype,
-                self.comm.as_raw(),
-            )
+            ffi::MPI_Allgatherv(from, mine.counts[0], mine.datatype, to, counts.as_ptr(), displs.as_ptr(), all.datatype, self.comm.as_raw())
         };
         raw::ok(code, "MPI_Allgatherv");
         (0..self.ranks()).for_each(|rank| all.verify(rank, |i| number(turn, rank, 0, i), "MPI_Allgatherv"));
@@ -194,14 +185,12 @@ impl Call<'_> {
         let (turn, me) = (self.turn, self.me());
         let count = |rank: usize| if equal { self.len / 2 } else { self.len * ((rank + turn as usize) % 3) / 3 };
         let counts: Vec<c_int> = (0..self.ranks()).map(|rank| count(rank) as c_int).collect();
-        let mine: Vec<u64> =
-            (0..self.ranks()).flat_map(|to| (0..count(to)).map(move |i| number(turn, me, to, i))).collect();
+        let mine: Vec<u64> = (0..self.ranks()).flat_map(|to| (0..count(to)).map(move |i| number(turn, me, to, i))).collect();
         let mut sums = if self.in_place { mine.clone() } else { vec![GAP; count(me)] };
         // SAFETY: the buffers hold the slices that the counts describe.
         let code = unsafe {
             let from = if self.in_place { raw::in_place() } else { mine.as_ptr().cast() };
-            let (to, datatype, op, comm) =
-                (sums.as_mut_ptr().cast(), ffi::RSMPI_UINT64_T, self.operation().0, self.comm.as_raw());
+            let (to, datatype, op, comm) = (sums.as_mut_ptr().cast(), ffi::RSMPI_UINT64_T, self.operation().0, self.comm.as_raw());
             match equal {
                 true => ffi::MPI_Reduce_scatter_block(from, to, count(me) as c_int, datatype, op, comm),
                 false => ffi::MPI_Reduce_scatter(from, to, counts.as_ptr(), datatype, op, comm),

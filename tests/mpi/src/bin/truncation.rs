@@ -43,7 +43,19 @@ fn main() {
     let job = Job::start("truncation");
     raw::errors_return(&job.world);
     for shift in shifts(job.size) {
-        for (sent, room) in [(1, 0), (64, 63), (64, 8), (1000, 10), (16 << 10, 100), (20_000, 19_999), (60_000, 3000), (60_000, 0), (100_000, 99_999), (1 << 20, 1000), (1 << 20, 0)] {
+        for (sent, room) in [
+            (1, 0),
+            (64, 63),
+            (64, 8),
+            (1000, 10),
+            (16 << 10, 100),
+            (20_000, 19_999),
+            (60_000, 3000),
+            (60_000, 0),
+            (100_000, 99_999),
+            (1 << 20, 1000),
+            (1 << 20, 0),
+        ] {
             for late in [false, true] {
                 too_long(&job, shift, sent, room, late);
                 // Later messages on the same route are complete and in order.
