@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 24
+#define NTBRING_ABI_VERSION 25
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -593,6 +593,10 @@ int ntbring_wake(ntbring_endpoint_t * endpoint, int32_t rank);
 /* To be called after a wait for something else than an event. Any thread may call it. */
 int ntbring_found(ntbring_endpoint_t * endpoint);
 
+/* Passes on what is on its way through this host, if there was anything lately; for a rank that waits
+ * for something else than an event. NTBRING_SOME: there was something. */
+int ntbring_relay(ntbring_endpoint_t * endpoint);
+
 #define NTBRING_SHARED_BARRIER 0
 #define NTBRING_SHARED_BCAST 1  /* output: the data, at the root, too */
 #define NTBRING_SHARED_ALLGATHER 2      /* input: this member's block; output: receives */
@@ -619,6 +623,10 @@ typedef void (*ntbring_fold_fn) (void *cookie, const void *from, void *to, uint6
  * Returns 0 to give up the wait. */
 typedef int (*ntbring_pass_time_fn) (void *cookie, int32_t may_sleep);
 
+/* Called between two looks for another member (ntbring_relay): that member may wait for a message on
+ * its way through this host. Returns 1 if there was one, else 0. */
+typedef int (*ntbring_relay_fn) (void *cookie);
+
 /* Wakes a member of the group (ntbring_wake). */
 typedef void (*ntbring_wake_member_fn) (void *cookie, int32_t member);
 
@@ -640,6 +648,7 @@ typedef struct ntbring_shared_call {
     int32_t type;               /* NTBRING_TYPE_* */
     ntbring_fold_fn fold;
     ntbring_pass_time_fn pass_time;
+    ntbring_relay_fn relay;
     ntbring_wake_member_fn wake;
     ntbring_found_fn found;
     void *cookie;

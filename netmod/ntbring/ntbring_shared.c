@@ -159,6 +159,16 @@ static int pass_time(void *cookie, int32_t may_sleep)
     return 1;
 }
 
+static int relay(void *cookie)
+{
+    int rc;
+
+    MPIDI_NTBRING_UNUSED(cookie);
+    /* an error will be found by the next poll */
+    MPIDI_NTBRING_CALL_LOCKED(rc, ntbring_relay(MPIDI_NTBRING_VCI(0).endpoint));
+    return rc == NTBRING_SOME;
+}
+
 static void wake(void *cookie, int32_t member)
 {
     MPIDI_NTBRING_shared_state_t *state = cookie;
@@ -201,6 +211,7 @@ int MPIDI_NTBRING_shared_run(ntbring_shared_call_t * call, int failed,
         call->root = (MPIR_ERR_GET_CLASS(failed) == MPIX_ERR_PROC_FAILED);
     }
     call->pass_time = pass_time;
+    call->relay = relay;
     call->wake = wake;
     call->found = found;
     call->cookie = state;

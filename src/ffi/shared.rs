@@ -167,6 +167,19 @@ pub unsafe extern "C" fn ntbring_wake(endpoint: *mut ntbring_endpoint_t, rank: i
     })
 }
 
+/// Passes on transit traffic. See `include/ntbring.h`.
+///
+/// # Safety
+/// `endpoint` must be connected.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_relay(endpoint: *mut ntbring_endpoint_t) -> i32 {
+    guard(|| {
+        // SAFETY: `endpoint` is NULL or from `ntbring_open`, and no other call uses it (contract of this function).
+        let any = unsafe { Handle::from_raw(endpoint) }?.endpoint()?.relay();
+        Ok(if any { NTBRING_SOME } else { NTBRING_NONE } as i32)
+    })
+}
+
 /// Ends a wait. See `include/ntbring.h`.
 ///
 /// # Safety
@@ -191,6 +204,11 @@ impl Waiting for Callbacks<'_> {
     fn pass_time(&mut self, may_sleep: bool) -> bool {
         // SAFETY: a function of the caller, which is valid during the call, with its argument.
         self.call.pass_time.is_none_or(|pass_time| unsafe { pass_time(self.call.cookie, may_sleep.into()) } != 0)
+    }
+
+    fn relay(&mut self) -> bool {
+        // SAFETY: as above.
+        self.call.relay.is_some_and(|relay| unsafe { relay(self.call.cookie) } != 0)
     }
 
     fn found(&mut self) {

@@ -24,7 +24,7 @@ use super::segments::{
     ntbring_segment_seal, ntbring_segment_unlock,
 };
 use super::shared::{
-    ntbring_can_share, ntbring_found, ntbring_shared_create, ntbring_shared_free, ntbring_shared_open,
+    ntbring_can_share, ntbring_found, ntbring_relay, ntbring_shared_create, ntbring_shared_free, ntbring_shared_open,
     ntbring_shared_run, ntbring_shared_seal, ntbring_wake,
 };
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
@@ -130,6 +130,7 @@ same_type! {
     ntbring_shared_run: unsafe extern "C" fn(*mut ntbring_shared_t, *const ntbring_shared_call_t) -> i32,
     ntbring_wake: unsafe extern "C" fn(*mut ntbring_endpoint_t, i32) -> i32,
     ntbring_found: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
+    ntbring_relay: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_pmi_open: unsafe extern "C" fn(*mut ntbring_pmi_job_t) -> i32,
     ntbring_pmi_close: unsafe extern "C" fn() -> i32,
     ntbring_pmi_keep: unsafe extern "C" fn(),

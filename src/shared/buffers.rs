@@ -19,6 +19,9 @@ pub trait Waiting {
     /// up, for instance because a member is lost.
     fn pass_time(&mut self, may_sleep: bool) -> bool;
 
+    /// Passes on what other members may wait for. Called between two looks at most; returns true if there was anything.
+    fn relay(&mut self) -> bool;
+
     /// To be called after a wait in which [`Waiting::pass_time`] was called.
     fn found(&mut self);
 

@@ -81,8 +81,11 @@ impl<'a> Operation<'a> {
         let found = loop {
             let some = (0..LOOKS).find_map(|_| {
                 let found = look(self.buffers);
-                if found.is_none() && self.buffers.yields && !self.buffers.may_look_without_yield(&is_due) {
-                    std::thread::yield_now();
+                if found.is_none() && self.buffers.yields {
+                    let relayed = self.waiting.relay();
+                    if !relayed && !self.buffers.may_look_without_yield(&is_due) {
+                        std::thread::yield_now();
+                    }
                 }
                 found
             });

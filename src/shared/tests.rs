@@ -38,6 +38,10 @@ impl Waiting for Yields<'_> {
         self.passed < self.gives_up_after
     }
 
+    fn relay(&mut self) -> bool {
+        false
+    }
+
     fn found(&mut self) {
         self.passed = 0;
     }

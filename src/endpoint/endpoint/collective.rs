@@ -53,14 +53,12 @@ impl Endpoint {
             if self.has_work() {
                 break;
             }
-            if self.waiting.polls.is_relaying() && self.forward_some() {
+            if self.relay() {
                 continue;
             }
             while self.waiting.idle.gives_way() && self.groups.may_look_without_yield(id) {
                 // Other hosts may wait for a packet in transit, and this rank for them.
-                if self.waiting.polls.is_relaying() {
-                    self.forward_some();
-                }
+                self.relay();
                 if self.is_allgathered(id)? {
                     return Ok(true);
                 }

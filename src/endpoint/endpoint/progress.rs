@@ -122,6 +122,13 @@ impl Endpoint {
         }
     }
 
+    /// Forwards transit traffic if there was any lately, for a rank that waits for something else than an event. Returns
+    /// true if there was any now.
+    #[inline]
+    pub fn relay(&mut self) -> bool {
+        self.waiting.polls.is_relaying() && self.forward_some()
+    }
+
     /// Forwards transit traffic, if this rank can. Returns true if there was any.
     pub(super) fn forward_some(&mut self) -> bool {
         let any = self.background.forwarder_threads.as_ref().is_some_and(|t| t.assist() > 0);

@@ -110,6 +110,7 @@ fn impossible_calls_are_refused() {
     unsafe {
         assert_eq!((ntbring_can_share(ep, 0), ntbring_can_share(ep, 1), ntbring_can_share(ep, -1)), (1, 0, 0));
         assert_eq!((ntbring_wake(ep, 0), ntbring_found(ep), ntbring_shared_free(null_mut())), (0, 0, 0));
+        assert_eq!(ntbring_relay(ep), NTBRING_NONE as i32);
         let (mut shared, mut card) = (null_mut(), none);
         for members in [-1, 0, 1, 65] {
             assert_eq!(ntbring_shared_create(ep, members, &mut shared, &mut card), NTBRING_ERR_ARGUMENT);
