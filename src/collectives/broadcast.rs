@@ -1,59 +1,60 @@
-//! Broadcast: the root sends segments of its vector in both directions, and every rank passes them on.
+//! Broadcast: the root sends segments of its vector in both directions, and every rank passes them on: whole segments as
+//! far as half-way round, or half of each segment all the way round, which takes more hops and half of the bandwidth.
 
-use crate::ring::PathNeighbours;
-use crate::segments::{Segments, DEPTH};
+use crate::ring::Streams;
+use crate::segments::{Segments, REQUESTS};
 use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast {
-    paths: PathNeighbours,
+    streams: Streams,
     segments: Segments,
 }
 
 impl Broadcast {
-    pub fn new(paths: PathNeighbours, elements: u64, most: u64) -> Broadcast {
-        Broadcast { paths, segments: Segments::new(elements, most) }
+    pub fn new(streams: Streams, elements: u64, most: u64) -> Broadcast {
+        Broadcast { streams, segments: Segments::new(elements, most) }
     }
 
-    fn place(&self, segment: u64) -> Place {
-        Place::new(Buffer::Output, self.segments.begin(segment))
+    /// Returns the place and the length of the part of a segment that a stream carries.
+    fn part(&self, side: u32, segment: u64) -> (Place, u64) {
+        let (begin, length) = (self.segments.begin(segment), self.segments.length(segment));
+        let (begin, count) = self.streams.part(side as usize, begin, length);
+        (Place::new(Buffer::Output, begin), count)
     }
 }
 
 impl Table for Broadcast {
     fn phase(&self, phase: u32) -> Option<(u64, u32)> {
-        self.segments.phase(phase, [1, 6, 2])
+        self.segments.phase(phase, [2, 8, 2], self.streams.lag())
     }
 
     fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step> {
-        let segments = &self.segments;
-        let turn = segments.turn(phase, round);
-        let slot = match phase {
-            0 => 1,
-            1 => slot,
-            _ => 2 + 2 * slot,
-        };
-        // Stream 0 arrives from the root, streams 1 and 2 go on.
-        match slot {
-            0 => {
-                self.paths.nearer?;
+        // The slots of each stream.
+        let slots = if phase == 1 { 4 } else { 1 };
+        let (side, slot) = (slot / slots, slot % slots);
+        let (segments, way) = (&self.segments, self.streams.ways[side as usize]?);
+        let turn = segments.turn(phase, round, way.rounds());
+        let [arriving, leaving] = [2 * side, 2 * side + 1];
+        match (phase, slot) {
+            (1, 0) => {
+                way.nearer?;
                 let now = turn.now?;
-                Some(Step::Received { request: segments.request(0, now), count: segments.length(now) })
+                Some(Step::Received { request: segments.request(arriving, now), count: self.part(side, now).1 })
             }
-            1 => {
-                let (from, next) = (self.paths.nearer?, turn.next?);
-                let (to, count) = (self.place(next), segments.length(next));
-                Some(Step::Receive { from, to, count, request: segments.request(0, next) })
+            (0, _) | (1, 1) => {
+                let (from, next) = (way.nearer?, turn.next?);
+                let (to, count) = self.part(side, next);
+                Some(Step::Receive { from, to, count, request: segments.request(arriving, next) })
             }
-            _ => {
-                let way = (slot - 2) / 2;
-                let to = self.paths.further[way as usize]?;
-                if slot % 2 == 0 {
-                    return Some(Step::Sent { request: segments.request(1 + way, turn.past?) });
-                }
-                let now = turn.now?;
-                let (from, count) = (self.place(now), segments.length(now));
-                Some(Step::Send { to, from, count, request: segments.request(1 + way, now) })
+            (1, 3) => {
+                let (to, now) = (way.further?, turn.now?);
+                let (from, count) = self.part(side, now);
+                Some(Step::Send { to, from, count, request: segments.request(leaving, now) })
+            }
+            (_, _) => {
+                way.further?;
+                Some(Step::Sent { request: segments.request(leaving, turn.past?) })
             }
         }
     }
@@ -63,6 +64,6 @@ impl Table for Broadcast {
     }
 
     fn requests(&self) -> u32 {
-        3 * DEPTH as u32
+        REQUESTS
     }
 }

@@ -5,11 +5,15 @@ use crate::alltoall::Alltoall;
 use crate::broadcast::Broadcast;
 use crate::parts::Parts;
 use crate::reduce::Reduce;
-use crate::ring::Ring;
+use crate::ring::{Carry, Ring};
 use crate::schedule::{Plan, Schedule};
 
 /// Size in bytes of the segments in which large vectors are passed on, so that all hosts copy at once (pipelining).
 const SEGMENT: u64 = 65536;
+
+/// Least length in bytes, for each rank, of a vector of which half goes all the way round in each direction: twice the
+/// bandwidth, and about twice as many hops.
+const HALVES_MIN: u64 = 65536;
 
 /// Least number of ranks on a ring on which not all are neighbours, so that passing blocks on from rank to rank avoids
 /// the forwarders.
@@ -85,13 +89,21 @@ pub fn begin(collective: &Collective) -> Method {
 /// Returns the schedule of a collective, even if another method is faster. An alltoall has one for 4 or 5 ranks only.
 pub(crate) fn schedule(collective: &Collective) -> Schedule {
     let Collective { kind, ranks, rank, elements, element_size, in_place } = *collective;
-    let ring = Ring { ranks, rank };
+    let (ring, bytes) = (Ring { ranks, rank }, elements.saturating_mul(element_size));
+    let carry = match ranks >= RING_MIN_RANKS && bytes >= HALVES_MIN.saturating_mul(u64::from(ranks)) {
+        true => Carry::Halves,
+        false => Carry::Whole,
+    };
     // Vectors are cut into segments of whole elements.
-    let segment = (SEGMENT / element_size.max(1)).max(1);
+    let segment = (SEGMENT / element_size.max(1)).max(1) * if carry == Carry::Halves { 2 } else { 1 };
     match kind {
-        Kind::Broadcast { root } => Schedule::new(Broadcast::new(ring.ways(root), elements, segment), Plan::Broadcast),
-        Kind::Reduce { root } => Schedule::new(Reduce::new(ring.ways(root), elements, segment, in_place), Plan::Reduce),
-        Kind::Allreduce if elements.saturating_mul(element_size) <= GATHERED_ALLREDUCE_MAX => {
+        Kind::Broadcast { root } => {
+            Schedule::new(Broadcast::new(ring.streams(root, carry), elements, segment), Plan::Broadcast)
+        }
+        Kind::Reduce { root } => {
+            Schedule::new(Reduce::new(ring.streams(root, carry), elements, segment, in_place), Plan::Reduce)
+        }
+        Kind::Allreduce if bytes <= GATHERED_ALLREDUCE_MAX => {
             Schedule::new(Allgather::reduced(ring, elements), Plan::Allgather)
         }
         Kind::Allreduce => Schedule::new(Parts::new(ring, elements, in_place), Plan::Parts),

@@ -1,23 +1,25 @@
-//! Reduce: the reverse of a broadcast. Both halves of the ring are reduced towards the root, in segments.
+//! Reduce: the reverse of a broadcast. Segments, or halves of them, move along the same streams to the root, and every
+//! rank adds its contribution.
 
-use crate::ring::PathNeighbours;
-use crate::segments::{Segments, DEPTH};
+use crate::ring::{Carry, Streams, Way};
+use crate::segments::{Segments, DEPTH, REQUESTS};
 use crate::step::{Buffer, Place, Step, Table};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {
-    paths: PathNeighbours,
+    streams: Streams,
     segments: Segments,
     in_place: bool,
 }
 
 impl Reduce {
-    pub fn new(paths: PathNeighbours, elements: u64, most: u64, in_place: bool) -> Reduce {
-        Reduce { paths, segments: Segments::new(elements, most), in_place }
+    pub fn new(streams: Streams, elements: u64, most: u64, in_place: bool) -> Reduce {
+        Reduce { streams: streams.reversed(), segments: Segments::new(elements, most), in_place }
     }
 
-    fn at(&self, buffer: Buffer, segment: u64) -> Place {
-        Place::new(buffer, self.segments.begin(segment))
+    /// Returns the begin and the length of the part of a segment that a stream carries.
+    fn part(&self, side: u32, segment: u64) -> (u64, u64) {
+        self.streams.part(side as usize, self.segments.begin(segment), self.segments.length(segment))
     }
 
     /// Number of segments for which there is scratch memory: a segment's is in use until the sum has been sent on.
@@ -25,72 +27,87 @@ impl Reduce {
         self.segments.number().min(2 * DEPTH)
     }
 
-    fn received(&self, segment: u64, way: u32) -> Place {
-        // Only the root receives on both paths.
-        let row = if self.paths.nearer.is_some() { 0 } else { u64::from(way) };
-        Place::new(Buffer::Scratch, (row * self.kept() + segment % self.kept()) * self.segments.span())
+    /// Returns the scratch memory for the part of a segment that a stream carries.
+    fn received(&self, side: u32, way: &Way, segment: u64) -> Place {
+        let span = self.segments.span();
+        let before = match self.streams.carry {
+            // Only the root receives from both sides.
+            Carry::Whole if way.nearer.is_none() => u64::from(side) * self.kept() * span,
+            Carry::Whole => 0,
+            // The second halves of all segments begin at the same place in their memory, since those of another, shorter
+            // segment may be there at the same time.
+            Carry::Halves => self.streams.part(side as usize, 0, span).0,
+        };
+        Place::new(Buffer::Scratch, before + segment % self.kept() * span)
     }
 
-    /// Returns the way on which this rank receives, if it is not the root.
-    fn inner(&self) -> Option<u32> {
-        self.paths.further.iter().position(Option::is_some).map(|way| way as u32)
+    /// Returns the step with which the root begins with a segment: its own contribution.
+    fn begin(&self, round: u64) -> Option<Step> {
+        let is_root = self.streams.ways.iter().flatten().any(|way| way.nearer.is_none());
+        let now = self.segments.turn(1, round, 0).now?;
+        let place = |buffer| Place::new(buffer, self.segments.begin(now));
+        let (from, to, count) = (place(Buffer::Input), place(Buffer::Output), self.segments.length(now));
+        (is_root && !self.in_place).then_some(Step::Copy { from, to, count })
     }
 }
 
 impl Table for Reduce {
     fn phase(&self, phase: u32) -> Option<(u64, u32)> {
-        self.segments.phase(phase, [2, 9, 1])
+        self.segments.phase(phase, [2, 11, 2], self.streams.lag())
     }
 
     fn step(&self, phase: u32, round: u64, slot: u32) -> Option<Step> {
-        let segments = &self.segments;
-        let turn = segments.turn(phase, round);
-        let slot = if phase == 0 { slot + 7 } else { slot };
-        // Streams 0 and 1 arrive, stream 2 goes to the root.
-        match slot {
-            0 => {
-                self.paths.nearer?;
-                Some(Step::Sent { request: segments.request(2, turn.past?) })
+        let (side, slot) = match (phase, slot) {
+            (1, 0) => return self.begin(round),
+            (1, slot) => ((slot - 1) / 5, (slot - 1) % 5),
+            (_, side) => (side, 0),
+        };
+        let (segments, way) = (&self.segments, self.streams.ways[side as usize]?);
+        let turn = segments.turn(phase, round, way.rounds());
+        let [arriving, leaving] = [2 * side, 2 * side + 1];
+        match (phase, slot) {
+            (0, _) | (1, 4) => {
+                let (from, next) = (way.further?, turn.next?);
+                let (to, count) = (self.received(side, &way, next), self.part(side, next).1);
+                Some(Step::Receive { from, to, count, request: segments.request(arriving, next) })
             }
-            1 if self.paths.nearer.is_none() && !self.in_place => {
+            (1, 1) => {
+                way.further?;
                 let now = turn.now?;
-                let (from, to) = (self.at(Buffer::Input, now), self.at(Buffer::Output, now));
-                Some(Step::Copy { from, to, count: segments.length(now) })
+                Some(Step::Received { request: segments.request(arriving, now), count: self.part(side, now).1 })
             }
-            2..=5 => {
-                let way = (slot - 2) / 2;
-                self.paths.further[way as usize]?;
+            (1, 2) => {
+                way.further?;
                 let now = turn.now?;
-                let count = segments.length(now);
-                if slot % 2 == 0 {
-                    return Some(Step::Received { request: segments.request(way, now), count });
-                }
-                let received = self.received(now, way);
-                Some(match self.paths.nearer {
-                    None => Step::Reduce { from: received, to: self.at(Buffer::Output, now), count },
-                    Some(_) => Step::Reduce { from: self.at(Buffer::Input, now), to: received, count },
+                let (received, (begin, count)) = (self.received(side, &way, now), self.part(side, now));
+                Some(match way.nearer {
+                    None => Step::Reduce { from: received, to: Place::new(Buffer::Output, begin), count },
+                    Some(_) => Step::Reduce { from: Place::new(Buffer::Input, begin), to: received, count },
                 })
             }
-            6 => {
-                let (to, now) = (self.paths.nearer?, turn.now?);
-                let from = self.inner().map_or(self.at(Buffer::Input, now), |way| self.received(now, way));
-                Some(Step::Send { to, from, count: segments.length(now), request: segments.request(2, now) })
+            (1, 3) => {
+                let (to, now) = (way.nearer?, turn.now?);
+                let (begin, count) = self.part(side, now);
+                let from = match way.further {
+                    None => Place::new(Buffer::Input, begin),
+                    Some(_) => self.received(side, &way, now),
+                };
+                Some(Step::Send { to, from, count, request: segments.request(leaving, now) })
             }
-            7 | 8 => {
-                let way = slot - 7;
-                let (from, next) = (self.paths.further[way as usize]?, turn.next?);
-                let (to, count) = (self.received(next, way), segments.length(next));
-                Some(Step::Receive { from, to, count, request: segments.request(way, next) })
+            (_, _) => {
+                way.nearer?;
+                Some(Step::Sent { request: segments.request(leaving, turn.past?) })
             }
-            _ => None,
         }
     }
 
     fn scratch(&self) -> u64 {
-        self.paths.further.iter().flatten().count() as u64 * self.kept() * self.segments.span()
+        let received = self.streams.ways.iter().flatten().filter(|way| way.further.is_some()).count() as u64;
+        let rows = if self.streams.carry == Carry::Whole { received } else { received.min(1) };
+        rows * self.kept() * self.segments.span()
     }
 
     fn requests(&self) -> u32 {
-        3 * DEPTH as u32
+        REQUESTS
     }
 }

@@ -48,27 +48,84 @@ impl Ring {
         }
     }
 
-    /// Returns this rank's neighbours on the two paths from a root, each of which covers half of the ring.
-    pub fn ways(&self, root: u32) -> PathNeighbours {
+    /// Returns this rank's part in the two streams from a root.
+    pub fn streams(&self, root: u32, carry: Carry) -> Streams {
         let right = (self.rank + self.ranks - root % self.ranks) % self.ranks;
         let left = (self.ranks - right) % self.ranks;
-        let side = if right <= self.reach(Side::Right) { Side::Right } else { Side::Left };
-        let mut further = [None; 2];
-        if right < self.reach(Side::Right) {
-            further[0] = Some(self.ahead(Side::Right, 1));
-        }
-        if left < self.reach(Side::Left) {
-            further[1] = Some(self.ahead(Side::Left, 1));
-        }
-        PathNeighbours { nearer: (right > 0).then(|| self.behind(side, 1)), further }
+        let way = |side: Side| {
+            let (hops, other) = if side == Side::Right { (right, left) } else { (left, right) };
+            let (reach, lag) = match carry {
+                Carry::Whole => (self.reach(side), 0),
+                Carry::Halves => (self.ranks - 1, hops.saturating_sub(other)),
+            };
+            (hops <= reach).then(|| Way {
+                nearer: (hops > 0).then(|| self.behind(side, 1)),
+                further: (hops < reach).then(|| self.ahead(side, 1)),
+                lag,
+            })
+        };
+        Streams { ways: [way(Side::Right), way(Side::Left)], carry }
     }
 }
 
-/// A rank's neighbours on the two paths from a root.
+/// The share of a vector that a stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carry {
+    /// All of it, over half of the ring.
+    Whole,
+    /// One half of each segment, all the way round.
+    Halves,
+}
+
+/// A rank's part in two streams between a root and all other ranks, one on each side of the root.
 #[derive(Clone, Copy, Debug)]
-pub struct PathNeighbours {
+pub struct Streams {
+    /// The part in each stream; None if it does not come here.
+    pub ways: [Option<Way>; 2],
+    pub carry: Carry,
+}
+
+/// A rank's part in a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
     /// The neighbour towards the root; None at the root.
     pub nearer: Option<u32>,
-    /// The neighbours away from the root.
-    pub further: [Option<u32>; 2],
+    /// The neighbour away from the root; None at the end.
+    pub further: Option<u32>,
+    /// Number of hops by which this stream is longer up to here than the other one.
+    pub lag: u32,
 }
+
+impl Streams {
+    /// Returns the streams in the opposite direction, towards the root.
+    pub fn reversed(mut self) -> Streams {
+        if let [Some(right), Some(left)] = &mut self.ways {
+            std::mem::swap(&mut right.lag, &mut left.lag);
+        }
+        self
+    }
+
+    /// Returns the number of rounds after which the later stream comes here.
+    pub fn lag(&self) -> u64 {
+        self.ways.iter().flatten().map(Way::rounds).max().unwrap_or(0)
+    }
+
+    /// Returns the begin and the length of the part of a segment that a stream carries.
+    pub fn part(&self, side: usize, begin: u64, length: u64) -> (u64, u64) {
+        match (self.carry, side) {
+            (Carry::Whole, _) => (begin, length),
+            (Carry::Halves, 0) => (begin, length - length / 2),
+            (Carry::Halves, _) => (begin + length - length / 2, length / 2),
+        }
+    }
+}
+
+impl Way {
+    /// Returns the number of rounds by which this stream comes later than the other one.
+    pub fn rounds(&self) -> u64 {
+        u64::from(self.lag) * LAG_ROUNDS
+    }
+}
+
+/// Number of rounds that a segment takes for a hop.
+const LAG_ROUNDS: u64 = 1;

@@ -11,8 +11,20 @@ use simulation::{check, Order};
 const RANKS: [u32; 11] = [2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64];
 
 /// Vectors that are cut into few or many segments, and whose number of elements is not divisible by that of the ranks.
-const VECTORS: [(u64, u64); 9] =
-    [(1, 8), (3, 4), (61, 1), (127, 100), (129, 127), (1, 70000), (5, 65537), (9, 30000), (41, 65536)];
+/// The latter are divided into halves on rings of at least four ranks, the last two on all of them.
+const VECTORS: [(u64, u64); 11] = [
+    (1, 8),
+    (3, 4),
+    (61, 1),
+    (127, 100),
+    (129, 127),
+    (1, 70000),
+    (5, 65537),
+    (9, 30000),
+    (41, 65536),
+    (7, 1 << 20),
+    (307, 30000),
+];
 
 fn collective(kind: Kind, ranks: u32, (elements, element_size): (u64, u64), in_place: bool) -> Collective {
     Collective { kind, ranks, rank: 0, elements, element_size, in_place }

@@ -13,7 +13,7 @@ use crate::{paths, process};
 #[derive(Args, Clone, Debug)]
 #[command(disable_help_flag = true)]
 pub struct SimArgs {
-    /// `tables`, `papers`, `sweep ...`, `retry ...`, or `--help`
+    /// `tables`, `papers`, `sweep ...`, `collectives ...`, `retry ...`, or `--help`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<OsString>,
 }

@@ -1,6 +1,7 @@
 //! Experiments on a ring in virtual time, which `cargo xtask sim` runs. The ring itself is `ntbring_sim`;
 //! docs/simulator.md explains the output.
 
+mod collectives;
 mod lab;
 mod output;
 mod papers;
@@ -51,6 +52,8 @@ enum Command {
     Papers,
     /// Shows latency and throughput against the options that are given as lists
     Sweep(Box<sweep::SweepArgs>),
+    /// Shows the times of large collectives on rings, beside the least times that links and processors allow
+    Collectives(collectives::CollectivesArgs),
     /// Shows the number of attempts of messages over a link that loses packets, beside 1 - p^n
     Retry(retry::RetryArgs),
 }
@@ -81,6 +84,7 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Tables => tables::run()?,
         Command::Papers => papers::run(&lab)?,
         Command::Sweep(args) => sweep::run(&lab, args)?,
+        Command::Collectives(args) => collectives::run(&lab, args)?,
         Command::Retry(args) => retry::run(&lab, args)?,
     };
     show(&tables, *json)?;

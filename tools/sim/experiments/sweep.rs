@@ -92,7 +92,7 @@ fn outage(text: &str) -> Result<Outage, String> {
 }
 
 /// Parses a size in bytes: `8K`, `1M`, `100`.
-fn bytes(text: &str) -> Result<u64> {
+pub fn bytes(text: &str) -> Result<u64> {
     let (digits, scale) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1 << 10),
         Some((at, 'M' | 'm')) => (&text[..at], 1 << 20),

@@ -3,8 +3,8 @@
 //! The simulation uses neither clocks nor true randomness: a plan and its seed give the same run, event by event.
 //! Decisions are taken by the code that takes them in a job, as far as it has no I/O: lanes and their heads
 //! ([`ntbring_queue`]), routes around a ring and its dateline ([`ntbring_ring::Topology`]), the network manager and its
-//! tables, the manager drivers of hosts with links that may go down, both halves of an end-to-end connection, the costs
-//! of a link model. Simulated are the parts between them: threads, memory, links, doorbells. docs/simulator.md
+//! tables, the manager drivers of hosts with links that may go down, both halves of an end-to-end connection, the
+//! schedules of collectives, the costs of a link model. Simulated are the parts between them: threads, memory, links, doorbells. docs/simulator.md
 //! describes the limits of this model.
 //!
 //! | file | contents |
@@ -17,6 +17,7 @@
 //! | `lane` | a lane over ordinary memory |
 //! | `run`, `machine` | a run; its state and events |
 //! | `messages` | sending and delivery of messages |
+//! | `collective` | collectives: the steps of each host's rank |
 //! | `multicast` | messages to a list of hosts: the part of the list that each link carries |
 //! | `threads`, `pool`, `work` | threads: their state, their scheduling, their work on packets and its cost |
 //! | `connections`, `carry` | messages that are retransmitted until they arrive |
@@ -26,6 +27,7 @@
 
 pub mod agenda;
 mod carry;
+pub mod collective;
 mod connections;
 mod control;
 mod drivers;

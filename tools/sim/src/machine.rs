@@ -1,6 +1,7 @@
 //! The state of a run, and its events.
 
 use super::agenda::{Agenda, Time};
+use super::collective::Rank;
 use super::connections::Ends;
 use super::drivers::Control;
 use super::lane::{Lane, Layout};
@@ -38,6 +39,8 @@ pub(super) enum Event {
     Done(usize),
     /// A message to several hosts, of that many bytes, has been delivered to one of them by its forwarder.
     Come(usize, u64),
+    /// The rank of a host has copied or reduced.
+    Computed(usize),
     /// A link goes down or comes up.
     Cable(usize, bool),
     /// A connection is checked.
@@ -150,6 +153,8 @@ pub(super) struct Simulation<'a> {
     pub flows: HashMap<(usize, usize, bool), (u64, u64)>,
     pub ends: Ends,
     pub control: Option<Control>,
+    /// The ranks of a collective.
+    pub ranks: Vec<Rank>,
     pub tally: Tally,
     pub rng: Rng,
     /// Bytes per second that each host is to send.

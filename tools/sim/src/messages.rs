@@ -11,9 +11,11 @@ impl Simulation<'_> {
         let (pattern, pacing, bytes) = match &self.plan.traffic {
             Traffic::Trace(calls) => {
                 let call = calls[n];
-                return self.send(call.src, call.dst, call.bytes, None);
+                self.send(call.src, call.dst, call.bytes, None);
+                return;
             }
             Traffic::Multicast(calls) => return self.spread(&calls[n]),
+            Traffic::Collective(_) => return self.advance(n),
             Traffic::Made { pattern, pacing, bytes } => (*pattern, *pacing, *bytes),
         };
         match pacing {
@@ -33,16 +35,18 @@ impl Simulation<'_> {
         }
     }
 
-    /// Passes a message to the network.
-    fn send(&mut self, src: usize, dst: usize, bytes: u64, acknowledges: Option<(usize, Time)>) {
+    /// Passes a message to the network, and returns its number.
+    pub fn send(&mut self, src: usize, dst: usize, bytes: u64, acknowledges: Option<(usize, Time)>) -> usize {
         let back = acknowledges.is_some();
         let message = self.issue(src, dst, bytes, acknowledges);
         if self.plan.faults.retry {
-            return self.carry(src, dst, message);
+            self.carry(src, dst, message);
+            return message;
         }
         let urgent = back && self.plan.protocol.urgent;
         let track = self.way_out(src, dst, self.net.side(src, dst), src, 0, urgent);
         self.put_source(src, track, Own::Message(message));
+        message
     }
 
     /// Registers a message that is about to be passed to the network, and returns its number.
@@ -64,6 +68,7 @@ impl Simulation<'_> {
         if let (Traffic::Made { pacing: Pacing::Local { .. }, .. }, None) = (&self.plan.traffic, acknowledges) {
             self.agenda.after(0, Event::Inject(src));
         }
+        self.sent(src, message);
     }
 
     /// Handles that a chunk of a message has arrived at its destination.
@@ -91,8 +96,11 @@ impl Simulation<'_> {
         self.tally.last = now;
         match self.plan.protocol.acknowledge {
             Acknowledge::Never => self.known(src, issued),
-            Acknowledge::Sender => self.send(dst, src, self.plan.protocol.acknowledgement, Some((src, issued))),
+            Acknowledge::Sender => {
+                self.send(dst, src, self.plan.protocol.acknowledgement, Some((src, issued)));
+            }
         }
+        self.received(dst, src);
     }
 
     /// Handles that a host has learned of the arrival of its message.

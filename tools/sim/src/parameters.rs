@@ -85,6 +85,8 @@ pub struct HostFigures {
     pub memory: u64,
     /// Bytes per second that one thread copies.
     pub copy: u64,
+    /// Bytes per second of a vector that one thread adds to another.
+    pub reduce: u64,
     /// Time from the wake-up call of the interrupt handler until a sleeping thread runs, in ns.
     pub wake_ns: u64,
     /// Time of a switch to another thread where there are more threads than cores, in ns.

@@ -49,11 +49,11 @@ impl Simulation<'_> {
     }
 
     /// Wakes as many threads as there are ready inputs.
-    fn rouse(&mut self, host: usize, centre: usize, own: bool) {
+    pub fn rouse(&mut self, host: usize, centre: usize, own: bool) {
         let now = self.agenda.now();
         let costs = self.costs[0];
         let pool = &mut self.hosts[host].centres[centre];
-        while pool.ready.len() > pool.coming {
+        while pool.ready.len() + usize::from(pool.compute.is_some()) > pool.coming {
             let Some(since) = pool.idle.pop() else { return };
             pool.coming += 1;
             let delay = match own {
@@ -73,7 +73,10 @@ impl Simulation<'_> {
         self.look_for_work(host, centre);
     }
 
-    fn look_for_work(&mut self, host: usize, centre: usize) {
+    pub fn look_for_work(&mut self, host: usize, centre: usize) {
+        if let Some(time) = self.hosts[host].centres[centre].compute.take() {
+            return self.agenda.after(time, Event::Computed(host));
+        }
         while let Some(Reverse((.., input))) = self.hosts[host].centres[centre].ready.pop() {
             if self.serve(host, centre, input) {
                 return;

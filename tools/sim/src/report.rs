@@ -16,6 +16,8 @@ pub struct Report {
     pub overtaken: u64,
     /// Latency of the measured messages: from sending to arrival, or to the time when the sender knows of it, in us.
     pub latency_us: Latency,
+    /// Times at which ranks had finished a collective, in us.
+    pub collective_us: Latency,
     /// Bytes per second delivered in the measured time, over all hosts.
     pub throughput: f64,
     /// The same for each sending host, on average.
@@ -81,6 +83,8 @@ pub(super) struct Tally {
     pub overtaken: u64,
     /// Latencies of the measured messages.
     pub latencies: Vec<Time>,
+    /// Times at which ranks had finished a collective.
+    pub ends: Vec<Time>,
     /// Bytes delivered in the measured time, by sender.
     pub measured: Vec<u64>,
     /// Beginning and end of the measured time; the end is only set if it precedes the end of the run.
@@ -113,6 +117,7 @@ impl Tally {
             bytes_out: self.bytes_out,
             overtaken: self.overtaken,
             latency_us: Latency::of(&mut self.latencies),
+            collective_us: Latency::of(&mut self.ends),
             throughput,
             per_sender: throughput / senders.max(1) as f64,
             by_sender,

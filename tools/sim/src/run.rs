@@ -1,6 +1,7 @@
 //! A run, from its beginning to its report.
 
 use super::agenda::{ns, seconds, Agenda, Time};
+use super::collective;
 use super::connections::Ends;
 use super::drivers::Control;
 use super::lane::Layout;
@@ -81,6 +82,7 @@ impl<'a> Simulation<'a> {
             ends: Ends::default(),
             control: (!plan.faults.outages.is_empty()).then(|| Control::new(plan.form.hosts())),
             tally,
+            ranks: collective::ranks(plan)?,
             rng: Rng::with_seed(plan.seed),
             rate,
             start: Instant::now(),
@@ -110,6 +112,7 @@ impl<'a> Simulation<'a> {
             let (at, missing, messages) = (seconds(self.agenda.now()), self.missing(), self.tally.messages);
             return Err(SimError::Deadlock { at, missing, messages, waiting });
         }
+        self.check_ranks()?;
         self.tally.resent = self.ends.resent();
         self.tally.reroutes = self.control.as_ref().map_or(0, Control::reroutes);
         let senders = self.hosts.iter().filter(|host| host.sent > 0).count();
@@ -137,7 +140,7 @@ impl<'a> Simulation<'a> {
     fn calls(&self) -> u64 {
         match &self.plan.traffic {
             Traffic::Trace(calls) => calls.len() as u64,
-            Traffic::Made { .. } | Traffic::Multicast(_) => 0,
+            Traffic::Made { .. } | Traffic::Multicast(_) | Traffic::Collective(_) => 0,
         }
     }
 
@@ -149,6 +152,7 @@ impl<'a> Simulation<'a> {
             Traffic::Multicast(calls) => calls.iter().enumerate().for_each(|(n, call)| {
                 self.agenda.at(call.at, Event::Inject(n));
             }),
+            Traffic::Collective(_) => self.begin_collective(),
             Traffic::Made { pacing, bytes, .. } => {
                 for host in 0..self.hosts.len() {
                     match pacing {
@@ -181,6 +185,7 @@ impl<'a> Simulation<'a> {
             Event::Awake(host, centre) => self.awake(host, centre),
             Event::Done(job) => self.done(job)?,
             Event::Come(message, bytes) => self.come(message, bytes),
+            Event::Computed(host) => self.computed(host),
             Event::Cable(cable, up) => self.cable(cable, up),
             Event::Tend(host, peer) => self.tend(host, peer),
             Event::Attend(host) => self.attend(host)?,

@@ -1,5 +1,7 @@
 //! Whole networks in virtual time.
 
+mod collectives;
+
 use super::agenda::{ms, us};
 use super::machine::Simulation;
 use super::net::{Form, Net};

@@ -37,11 +37,13 @@ pub(super) struct Centre {
     pub ready: BinaryHeap<Reverse<(bool, Time, u64, Input)>>,
     /// Number of threads that are about to look for work.
     pub coming: usize,
+    /// Time of the copy or reduction that the rank's next step is, and that waits for its thread.
+    pub compute: Option<Time>,
 }
 
 impl Centre {
     pub fn new(threads: usize) -> Centre {
-        Centre { threads, idle: vec![0; threads], ready: BinaryHeap::new(), coming: 0 }
+        Centre { threads, idle: vec![0; threads], ready: BinaryHeap::new(), coming: 0, compute: None }
     }
 
     pub fn busy(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Traffic: the messages that hosts send, their destinations and times.
 
 use super::agenda::{time_for, us, Time};
+use super::collective::Operation;
 use super::net::{Form, Net, PORTS};
 use fastrand::Rng;
 
@@ -150,6 +151,8 @@ pub enum Traffic {
     /// Messages to several hosts, on rings: each link carries a message once. It counts as one message for each
     /// destination.
     Multicast(Vec<Multicast>),
+    /// The messages of a collective, on rings.
+    Collective(Operation),
 }
 
 /// Error: a trace cannot be used.
