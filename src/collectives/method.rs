@@ -8,12 +8,15 @@ use crate::reduce::Reduce;
 use crate::ring::{Carry, Ring};
 use crate::schedule::{Plan, Schedule};
 
-/// Size in bytes of the segments in which large vectors are passed on, so that all hosts copy at once (pipelining).
-const SEGMENT: u64 = 65536;
+/// Sizes in bytes of the parts in which long vectors are passed on, so that all hosts copy at once (pipelining): of vectors
+/// below the length `LONG`, and of others. `cargo xtask sim collectives` showed that shorter ones cost more than they save.
+const SEGMENTS: [u64; 2] = [8192, 16384];
+const LONG: u64 = 2 << 20;
 
-/// Least length in bytes, for each rank, of a vector of which half goes all the way round in each direction: twice the
-/// bandwidth, and about twice as many hops.
-const HALVES_MIN: u64 = 65536;
+/// Least lengths in bytes, for each rank, of vectors of which half goes all the way round in each direction: twice the
+/// bandwidth, and twice as many hops. A reduction gains more, since its root has half of the work.
+const HALVES_BROADCAST_MIN: u64 = 131_072;
+const HALVES_REDUCE_MIN: u64 = 16384;
 
 /// Least number of ranks on a ring on which not all are neighbours, so that passing blocks on from rank to rank avoids
 /// the forwarders.
@@ -90,17 +93,19 @@ pub fn begin(collective: &Collective) -> Method {
 pub(crate) fn schedule(collective: &Collective) -> Schedule {
     let Collective { kind, ranks, rank, elements, element_size, in_place } = *collective;
     let (ring, bytes) = (Ring { ranks, rank }, elements.saturating_mul(element_size));
-    let carry = match ranks >= RING_MIN_RANKS && bytes >= HALVES_MIN.saturating_mul(u64::from(ranks)) {
-        true => Carry::Halves,
-        false => Carry::Whole,
+    // Vectors are cut into segments of whole elements, which have a part for each stream.
+    let part = (SEGMENTS[usize::from(bytes >= LONG)] / element_size.max(1)).max(1);
+    let carry = |least: u64| match ranks >= RING_MIN_RANKS && bytes >= least * u64::from(ranks) {
+        true => (Carry::Halves, 2 * part),
+        false => (Carry::Whole, part),
     };
-    // Vectors are cut into segments of whole elements.
-    let segment = (SEGMENT / element_size.max(1)).max(1) * if carry == Carry::Halves { 2 } else { 1 };
     match kind {
         Kind::Broadcast { root } => {
+            let (carry, segment) = carry(HALVES_BROADCAST_MIN);
             Schedule::new(Broadcast::new(ring.streams(root, carry), elements, segment), Plan::Broadcast)
         }
         Kind::Reduce { root } => {
+            let (carry, segment) = carry(HALVES_REDUCE_MIN);
             Schedule::new(Reduce::new(ring.streams(root, carry), elements, segment, in_place), Plan::Reduce)
         }
         Kind::Allreduce if bytes <= GATHERED_ALLREDUCE_MAX => {

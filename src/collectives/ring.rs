@@ -121,11 +121,10 @@ impl Streams {
 }
 
 impl Way {
-    /// Returns the number of rounds by which this stream comes later than the other one.
+    /// Returns the number of rounds by which this stream comes later than the other one. A segment is at the next rank one
+    /// round and the latency later, which is taken for half a round. If it were less, ranks would wait for one stream
+    /// while segments of the other one have come.
     pub fn rounds(&self) -> u64 {
-        u64::from(self.lag) * LAG_ROUNDS
+        u64::from(self.lag) * 3 / 2
     }
 }
-
-/// Number of rounds that a segment takes for a hop.
-const LAG_ROUNDS: u64 = 1;

@@ -72,7 +72,7 @@ impl Schedule {
         self.scratch
     }
 
-    /// Returns a number above those of all requests: at most 16, or 4 for each rank if that is more.
+    /// Returns a number above those of all requests: at most 64, or 4 for each rank if that is more.
     pub fn requests(&self) -> u32 {
         self.requests
     }

@@ -1,7 +1,7 @@
 //! A vector that is cut into segments, some of which are under way at a time: a software pipeline.
 
 /// Number of segments in transit in each direction.
-pub(crate) const DEPTH: u64 = 4;
+pub(crate) const DEPTH: u64 = 16;
 
 /// Number of requests of four streams, two in each direction.
 pub(crate) const REQUESTS: u32 = 4 * DEPTH as u32;

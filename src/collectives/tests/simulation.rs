@@ -179,7 +179,7 @@ fn expected(collective: &Collective, inputs: &[Vec<u64>]) -> Vec<Option<Vec<u64>
 fn create(collective: &Collective, input: &[u64]) -> Rank {
     let (rank, elements) = (collective.rank as usize, collective.elements as usize);
     let schedule = schedule(collective);
-    assert!(schedule.requests() <= (4 * collective.ranks).max(16));
+    assert!(schedule.requests() <= (4 * collective.ranks).max(64));
     let blocks = matches!(collective.kind, Kind::Allgather | Kind::Alltoall);
     let mut output = vec![GARBAGE; elements * if blocks { collective.ranks as usize } else { 1 }];
     match collective.kind {
