@@ -171,6 +171,7 @@ pub fn fill(e: &mut ntbring_event_t, found: Event, cost: impl Fn(u16, u64) -> u6
         | Packet::Served { .. }
         | Packet::Credit { .. }
         | Packet::Stalled { .. }
+        | Packet::Direct
         | Packet::Dpm { .. } => {}
     }
     if let Some((src, stream)) = arrival.token.begun {

@@ -62,7 +62,8 @@ const HOST_LEN: usize = 32;
 const MACHINE_AT: usize = 48;
 const HOST_NAME_AT: usize = 56;
 
-/// A mailbox: of this process, or of another process.
+/// A mailbox: of this process, or of another process. Behind the stats page a mailbox may have an area for other users,
+/// pages that are allocated only when they are needed.
 pub struct Mailbox {
     /// The memory file; it is kept open so that other processes can open it.
     memory: Arc<MemoryFile>,
@@ -80,7 +81,14 @@ fn slot(i: usize) -> usize {
 impl Mailbox {
     /// Creates an empty mailbox in `dir`, with a stats page for at least `words` words.
     pub fn create(dir: &Path, words: usize) -> Result<(Mailbox, FileAddress), HostError> {
-        let (memory, address) = MemoryFile::create(dir, NOTES + PAGE as u64 + StatsPage::bytes(words))?;
+        Self::create_with_area(dir, words, 0)
+    }
+
+    /// As [`Mailbox::create`], with an area of `area` bytes, a multiple of the page size, of which nothing is allocated
+    /// yet.
+    pub fn create_with_area(dir: &Path, words: usize, area: u64) -> Result<(Mailbox, FileAddress), HostError> {
+        let mailbox = NOTES + PAGE as u64 + StatsPage::bytes(words);
+        let (memory, address) = MemoryFile::create_sparse(dir, mailbox + area, mailbox)?;
         let page = memory.map(NOTES, PAGE as u64)?;
         Ok((Mailbox { memory: Arc::new(memory), page, seen: 0 }, address))
     }
@@ -131,6 +139,18 @@ impl Mailbox {
         let memory = MemoryFile::open(address)?;
         let page = memory.map(NOTES, PAGE as u64)?;
         Ok(Mailbox { memory: Arc::new(memory), page, seen: 0 })
+    }
+
+    /// Allocates and maps `len` bytes at `at` in the mailbox's area of `area` bytes; both are multiples of the page size.
+    /// Pages that are allocated already keep their contents; others are zero.
+    pub fn map_area(&self, area: u64, at: u64, len: u64) -> Result<Region, HostError> {
+        let size = self.memory.size();
+        let inside = at <= area && len <= area - at;
+        let start = size.checked_sub(area).filter(|start| inside && *start >= NOTES + PAGE as u64);
+        let from = start.ok_or(HostError::Beyond { offset: at, len, size })? + at;
+        let failed = |cause| HostError::Open { pid: self.memory.pid(), cause };
+        self.memory.back(from, len).map_err(failed)?;
+        self.memory.map(from, len)
     }
 
     /// Returns another handle of this mailbox, for another reader.

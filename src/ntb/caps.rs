@@ -102,13 +102,17 @@ pub struct Shortcuts {
     /// Watching the other host's processes, by process id; without it, hosts report the ends of their processes to each
     /// other.
     pub processes: bool,
+    /// Lanes in memory of the receiving process, for messages between processes whose hosts are not neighbours.
+    pub lanes: bool,
 }
 
 impl Shortcuts {
     /// Every shortcut.
-    pub const ALL: Shortcuts = Shortcuts { kernel_copies: true, segments: true, windows: true, processes: true };
+    pub const ALL: Shortcuts =
+        Shortcuts { kernel_copies: true, segments: true, windows: true, processes: true, lanes: true };
     /// No shortcut, as between two machines.
-    pub const NONE: Shortcuts = Shortcuts { kernel_copies: false, segments: false, windows: false, processes: false };
+    pub const NONE: Shortcuts =
+        Shortcuts { kernel_copies: false, segments: false, windows: false, processes: false, lanes: false };
 
     /// Parses `all`, `none`, or names joined by `+`. The error names the part that is not a shortcut.
     pub fn parse(text: &str) -> Result<Shortcuts, String> {
@@ -121,13 +125,14 @@ impl Shortcuts {
                 "segments" => shortcuts.segments = true,
                 "windows" => shortcuts.windows = true,
                 "processes" => shortcuts.processes = true,
+                "lanes" => shortcuts.lanes = true,
                 _ => return Err(format!("{name:?} is no shortcut")),
             }
         }
         Ok(shortcuts)
     }
 
-    /// Returns the code of the set: a bit for each shortcut, in the order of their names; less than 16.
+    /// Returns the code of the set: a bit for each shortcut, in the order of their names; less than 32.
     pub fn code(self) -> u8 {
         self.named().iter().enumerate().map(|(bit, (granted, _))| u8::from(*granted) << bit).sum()
     }
@@ -135,7 +140,7 @@ impl Shortcuts {
     /// Returns the set with a code; bits of no shortcut are ignored.
     pub fn of_code(code: u8) -> Shortcuts {
         let has = |bit: u8| code >> bit & 1 == 1;
-        Shortcuts { kernel_copies: has(0), segments: has(1), windows: has(2), processes: has(3) }
+        Shortcuts { kernel_copies: has(0), segments: has(1), windows: has(2), processes: has(3), lanes: has(4) }
     }
 
     /// Returns those that carry no data. A decorator of a port grants only these: the others would bypass it.
@@ -144,12 +149,13 @@ impl Shortcuts {
     }
 
     /// Returns the shortcuts with their names.
-    fn named(self) -> [(bool, &'static str); 4] {
+    fn named(self) -> [(bool, &'static str); 5] {
         [
             (self.kernel_copies, "kernel-copies"),
             (self.segments, "segments"),
             (self.windows, "windows"),
             (self.processes, "processes"),
+            (self.lanes, "lanes"),
         ]
     }
 }
@@ -170,6 +176,7 @@ impl BitAnd for Shortcuts {
             segments: self.segments && other.segments,
             windows: self.windows && other.windows,
             processes: self.processes && other.processes,
+            lanes: self.lanes && other.lanes,
         }
     }
 }
@@ -193,12 +200,13 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written_alike() {
-        for text in ["all", "none", "kernel-copies", "segments", "windows", "processes", "kernel-copies+segments"] {
+        let names = ["kernel-copies", "segments", "windows", "processes", "lanes"];
+        for text in names.into_iter().chain(["all", "none", "kernel-copies+segments"]) {
             let shortcuts = Shortcuts::parse(text).unwrap();
             assert_eq!(shortcuts.to_string(), text);
             assert_eq!(Shortcuts::of_code(shortcuts.code()), shortcuts);
         }
-        assert_eq!(Shortcuts::parse("segments+processes+windows+kernel-copies"), Ok(Shortcuts::ALL));
+        assert_eq!(Shortcuts::parse("segments+processes+windows+lanes+kernel-copies"), Ok(Shortcuts::ALL));
         for text in ["", "all+none", "segments+", "memory"] {
             assert!(Shortcuts::parse(text).is_err(), "{text}");
         }

@@ -44,7 +44,7 @@ pub mod topology;
 pub use failures::{Dead, Failures, LinkSet, OutageFlood, PathFailure, PeerLoss};
 pub use forwarding::{forwarder_threads, relay, thread_split};
 pub use join::{handshake, JoinError};
-pub use membership::{HeldSegment, Membership, Writer};
+pub use membership::{DirectLane, HeldSegment, Membership, Writer};
 pub use policy::LinkPolicy;
 pub use ports::RingPorts;
 pub use protocol::{rank_doorbell, FORWARDER_DOORBELL, PROTOCOL_VERSION};

@@ -8,24 +8,43 @@ fn field(line: &Value, name: &str) -> u64 {
 }
 
 fn with_stats(hosts: usize, call: &[&str]) -> Vec<Value> {
+    with_shortcuts("all", hosts, call)
+}
+
+fn with_shortcuts(shortcuts: &str, hosts: usize, call: &[&str]) -> Vec<Value> {
     let stats = Stats::new();
-    Job::new(hosts, 1, call).env("NTBRING_STATS", stats.path()).run().ok();
+    Job::new(hosts, 1, call).env("NTBRING_STATS", stats.path()).env("NTBRING_SHORTCUTS", shortcuts).run().ok();
     stats.lines(hosts)
 }
 
+/// All but the lanes past hosts.
+const WITHOUT_LANES: &str = "kernel-copies+segments+windows+processes";
+
 #[test]
 #[ignore = "needs cargo xtask setup"]
-fn opposite_hosts_are_relayed_and_neighbours_are_not() {
-    let lines = with_stats(4, &["pingpong", "1000", "8", "2"]);
+fn opposite_hosts_are_relayed_without_lanes_and_neighbours_are_not() {
+    let lines = with_shortcuts(WITHOUT_LANES, 4, &["pingpong", "1000", "8", "2"]);
     assert!(field(&lines[0], "msgs_relayed") >= 1000 && field(&lines[2], "msgs_relayed") >= 1000);
     let between: u64 = [1, 3].iter().map(|&h: &usize| field(&lines[h], "forwarded_chunks")).sum();
     assert!(between >= 2000, "{between}");
-    let lines = with_stats(4, &["pingpong", "1000", "8", "1"]);
+    let lines = with_shortcuts(WITHOUT_LANES, 4, &["pingpong", "1000", "8", "1"]);
     for line in &lines {
         assert_eq!(field(line, "msgs_relayed"), 0, "{line}");
         assert_eq!(field(line, "forwarded_chunks"), 0, "{line}");
     }
     assert!(field(&lines[0], "msgs_direct") >= 1000);
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn opposite_hosts_are_reached_past_those_between() {
+    let lines = with_stats(4, &["pingpong", "1000", "8", "2"]);
+    for line in [&lines[0], &lines[2]] {
+        assert!(field(line, "msgs_direct") >= 1000, "{line}");
+        assert!(line["peers"].as_array().unwrap().iter().any(|peer| peer["distance"] == 2 && peer["relayed"] == false));
+    }
+    let between: u64 = [1, 3].iter().map(|&h: &usize| field(&lines[h], "forwarded_chunks")).sum();
+    assert!(between <= 100, "{between}");
 }
 
 /// Returns the maximum number of heads that may be returned for `lines` lines of data.

@@ -8,6 +8,7 @@ mod classes;
 mod common;
 mod counters;
 mod devices;
+mod direct_lanes;
 mod dpm_messages;
 mod faults;
 mod flow_control;

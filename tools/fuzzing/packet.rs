@@ -22,6 +22,7 @@ pub fn run(data: &[u8]) {
             | Packet::Fin { .. }
             | Packet::Taken { .. }
             | Packet::Credit { .. }
+            | Packet::Direct
             | Packet::Stalled { .. } => at,
         };
         assert_eq!(end, len);

@@ -36,6 +36,7 @@ struct Statistics {
 struct Peer {
     rank: usize,
     distance: usize,
+    relayed: bool,
     msgs: u64,
 }
 
@@ -121,10 +122,9 @@ fn traffic(statistics: &[Statistics], [one, two]: [usize; 2]) -> Traffic {
         let peers = statistics.iter().filter(|line| line.rank == from).flat_map(|line| &line.peers);
         for peer in peers.filter(|peer| peer.rank == to) {
             traffic.distance = Some(peer.distance);
-            if peer.distance <= 1 {
-                traffic.direct += peer.msgs;
-            } else {
-                traffic.relayed += peer.msgs;
+            match peer.relayed {
+                false => traffic.direct += peer.msgs,
+                true => traffic.relayed += peer.msgs,
             }
         }
     }
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn pairs_get_their_traffic() {
         let statistics: Vec<Statistics> = [
-            r#"{"rank":0,"host":0,"peers":[{"rank":1,"host":1,"distance":1,"msgs":3,"bytes":9},
-                {"rank":2,"host":2,"distance":2,"msgs":5,"bytes":9}]}"#,
-            r#"{"rank":2,"host":2,"peers":[{"rank":0,"host":0,"distance":2,"msgs":7,"bytes":9}]}"#,
+            r#"{"rank":0,"host":0,"peers":[{"rank":1,"host":1,"distance":1,"relayed":false,"msgs":3,"bytes":9},
+                {"rank":2,"host":2,"distance":2,"relayed":true,"msgs":5,"bytes":9}]}"#,
+            r#"{"rank":2,"host":2,"peers":[{"rank":0,"host":0,"distance":2,"relayed":true,"msgs":7,"bytes":9}]}"#,
         ]
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())

@@ -16,9 +16,11 @@ impl Endpoint {
     /// Returns the totals of this rank's counters.
     fn totals(&self) -> Totals {
         let mut by_distance = [Traffic::default(); 3];
-        for (distance, msgs, bytes) in self.out.traffic() {
-            let of = &mut by_distance[distance.min(2)];
-            (of.msgs, of.bytes) = (of.msgs + msgs, of.bytes + bytes);
+        for (distance, _, traffic) in self.out.traffic() {
+            for (place, (msgs, bytes)) in [distance.min(1), 2].into_iter().zip(traffic) {
+                let of = &mut by_distance[place];
+                (of.msgs, of.bytes) = (of.msgs + msgs, of.bytes + bytes);
+            }
         }
         let [local, direct, relayed] = by_distance;
         let (counts, groups) = (self.out.counts(), &self.groups);
@@ -61,13 +63,15 @@ impl Endpoint {
     fn figures(&self) -> Figures {
         let topology = self.members.topology();
         let traffic = self.out.traffic().take(topology.size()).enumerate();
-        let peers = traffic.filter(|(_, (_, msgs, _))| *msgs > 0).map(|(rank, (distance, msgs, bytes))| Peer {
+        let peers = traffic.map(|(rank, (distance, relayed, [direct, around]))| Peer {
             rank: rank as u64,
             host: topology.host_of(rank as u32) as u64,
             distance: distance as u64,
-            msgs,
-            bytes,
+            relayed,
+            msgs: direct.0 + around.0,
+            bytes: direct.1 + around.1,
         });
+        let peers = peers.filter(|peer| peer.msgs > 0);
         let links = self.members.links().into_iter().flatten().map(|link| {
             let totals = self.link_totals(link.side());
             let counters = LINK_COUNTERS.iter().map(|counter| counter.own(&totals)).collect();

@@ -95,6 +95,7 @@ impl Endpoint {
                 self.dynamic.dpm_messages.has_arrived(a.src, (what, kind), payload, read);
             }
             Packet::Credit { allowed } => self.out.credited(a.src, allowed)?,
+            Packet::Direct => self.inbound.open_direct(a.src)?,
             Packet::Stalled { origin, number, allowed } => self.has_stalled(a.src, origin, number, allowed)?,
             _ => return Ok(Some(Event::Arrival(a))),
         }

@@ -41,11 +41,11 @@ impl Counter {
 /// All counters. Messages and bytes are those sent, unless the text says otherwise; sizes include MPICH's headers.
 pub const COUNTERS: &[Counter] = &[
     counter("msgs_local", "messages to ranks of the same host and to processes outside the ring", |t| t.local.msgs),
-    counter("msgs_direct", "messages to neighbouring hosts", |t| t.direct.msgs),
-    counter("msgs_relayed", "messages to hosts further away", |t| t.relayed.msgs),
+    counter("msgs_direct", "messages to neighbouring hosts, and to others past the hosts between", |t| t.direct.msgs),
+    counter("msgs_relayed", "messages to hosts further away that were relayed", |t| t.relayed.msgs),
     counter("bytes_local", "bytes to ranks of the same host and to processes outside the ring", |t| t.local.bytes),
-    counter("bytes_direct", "bytes to neighbouring hosts", |t| t.direct.bytes),
-    counter("bytes_relayed", "bytes to hosts further away", |t| t.relayed.bytes),
+    counter("bytes_direct", "bytes of the messages in msgs_direct", |t| t.direct.bytes),
+    counter("bytes_relayed", "bytes of the messages in msgs_relayed", |t| t.relayed.bytes),
     counter("msgs_packed", "messages that were one entry of a lane", |t| t.packed),
     counter("msgs_chunked", "messages that were sent as a header and chunks", |t| t.chunked),
     counter("msgs_rendezvous", "messages whose payload the receiver fetched (rendezvous)", |t| t.offered),

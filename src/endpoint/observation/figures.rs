@@ -58,6 +58,8 @@ pub struct Peer {
     pub host: u64,
     /// Distance in hops.
     pub distance: u64,
+    /// True if hosts between relay the messages.
+    pub relayed: bool,
     /// Number of messages.
     pub msgs: u64,
     /// Number of bytes.
@@ -102,7 +104,11 @@ impl Figures {
             words.extend(&link.counters);
         }
         for peer in &self.peers {
-            words.extend([peer.rank | peer.host << 16 | peer.distance << 32, peer.msgs, peer.bytes]);
+            words.extend([
+                peer.rank | peer.host << 16 | peer.distance << 32 | u64::from(peer.relayed) << 48,
+                peer.msgs,
+                peer.bytes,
+            ]);
         }
         words
     }
@@ -120,7 +126,7 @@ impl Figures {
         }
         let peer = |peer: &[u64]| {
             let [rank, host, distance] = [0, 16, 32].map(|bits| peer[0] >> bits & 0xffff);
-            Peer { rank, host, distance, msgs: peer[1], bytes: peer[2] }
+            Peer { rank, host, distance, relayed: peer[0] >> 48 & 1 == 1, msgs: peer[1], bytes: peer[2] }
         };
         let peers = words.chunks_exact(PEER).map(peer).collect();
         let counters = counters.to_vec();
@@ -173,7 +179,8 @@ mod tests {
 
     fn figures() -> Figures {
         let link = |side, to| LinkFigures { side, to, counters: (0..LINK_COUNTERS.len() as u64).collect() };
-        let peer = |rank| Peer { rank, host: rank / 2, distance: 1, msgs: 1 << 40, bytes: u64::MAX };
+        let peer =
+            |rank| Peer { rank, host: rank / 2, distance: 1, relayed: rank % 2 == 0, msgs: 1 << 40, bytes: u64::MAX };
         Figures {
             rank: 3,
             vci: 1,

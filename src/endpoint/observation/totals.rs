@@ -43,9 +43,9 @@ impl From<&Injected> for Faults {
 pub struct Totals {
     /// Sent to ranks of the same host and to processes outside the ring.
     pub local: Traffic,
-    /// Sent to neighbouring hosts.
+    /// Sent to neighbouring hosts, and to others past the hosts between.
     pub direct: Traffic,
-    /// Sent to hosts further away.
+    /// Sent to hosts further away round the ring.
     pub relayed: Traffic,
     /// Messages that were one entry of a lane.
     pub packed: u64,

@@ -3,9 +3,10 @@
 use super::inbound::Inbound;
 use super::inbox::{Inbox, VACANT};
 use crate::bell::Bell;
+use crate::error::EndpointError;
 use ntbring_queue::Consumer;
 use ntbring_ring::layout::{Class, End};
-use ntbring_ring::{rank_doorbell, Membership};
+use ntbring_ring::{rank_doorbell, DirectLane, Membership};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -77,6 +78,13 @@ impl Inbound {
     pub fn connect(&mut self, peer: u32, lane: Consumer, bell: Bell) {
         self.clear();
         self.boxes.push(Inbox::new(lane, bell, Some(peer)));
+    }
+
+    /// Opens the lane past the hosts between, into which a rank puts everything from now on.
+    pub fn open_direct(&mut self, rank: u32) -> Result<(), EndpointError> {
+        let DirectLane { end, bells, doorbell } = self.members.direct_consumer(rank)?;
+        self.boxes.push(Inbox::new(end, Bell::Foreign(bells, doorbell), Some(rank)));
+        Ok(())
     }
 
     /// Removes the lanes of peers that are gone. Entries of a lane that are still held are released by its index, so

@@ -3,18 +3,24 @@
 use super::allowance::Allowance;
 use super::flow::Flow;
 use super::lanes::Lanes;
+use super::line::put_bare;
 use super::line::FlowQueue;
 use super::outbound::{Counts, Outbound};
-use super::outbox::{LOST, NOWHERE};
+use super::outbox::{Outbox, LOST, NOWHERE};
 use crate::bell::Bell;
 use crate::flow_control::CreditPolicy;
+use crate::wire::Packet;
 use ntbring_queue::Producer;
 use ntbring_ring::layout::{Class, End};
 use ntbring_ring::relay::Route;
-use ntbring_ring::{rank_doorbell, Membership};
+use ntbring_ring::{rank_doorbell, DirectLane, Membership};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Number of packets that are relayed to a rank before a lane past the hosts between is opened, which takes as long as
+/// some tens of them.
+const DETOURS: u32 = 8;
 
 /// Longest wait for a copy engine that reads payloads for a lost peer.
 const ENGINE_LIMIT: Duration = Duration::from_secs(5);
@@ -68,6 +74,7 @@ impl Outbound {
                     flow.line.outbox = transit;
                     flow.bulk = bulk.map(|bulk| Box::new(FlowQueue::bulk(bulk)));
                     flow.route = Some(Route { src: members.rank(), dst: rank });
+                    flow.detours = members.has_direct_lane(rank).then_some(DETOURS);
                 }
             }
         }
@@ -80,6 +87,7 @@ impl Outbound {
             flows,
             work: VecDeque::new(),
             sent: VecDeque::new(),
+            members: members.clone(),
             me: members.rank(),
             credit_policy,
             held: 0,
@@ -102,6 +110,38 @@ impl Outbound {
     /// Gives a flow its lane.
     pub fn connect(&mut self, peer: u32, lane: Producer, bell: Bell) {
         self.flows[peer as usize].line.outbox = self.lanes.push(lane, bell, true);
+    }
+
+    /// Leads the flow to a rank past the hosts between, once it has carried some packets: the packet that announces it
+    /// is the last one that is relayed. Where there can be no such lane, the flow stays as it is.
+    #[inline(always)]
+    pub(super) fn shorten(&mut self, dest: u32) {
+        let Some(flow) = self.flows.get_mut(dest as usize) else { return };
+        let Some(left) = &mut flow.detours else { return };
+        *left = left.saturating_sub(1);
+        if *left == 0 && flow.is_idle() {
+            self.open_direct(dest);
+        }
+    }
+
+    #[cold]
+    fn open_direct(&mut self, dest: u32) {
+        let flow = &mut self.flows[dest as usize];
+        let Some(Outbox { lane, bell, .. }) = self.lanes.boxes.get_mut(flow.line.outbox) else { return };
+        // The next packet tries again.
+        if !lane.has_room(1, 1) {
+            return;
+        }
+        flow.detours = None;
+        match self.members.direct_producer(dest) {
+            Ok(DirectLane { end, bells, doorbell }) => {
+                let put = put_bare(lane, flow.route, Packet::Direct, &[]);
+                debug_assert!(put, "there is room for it");
+                self.lanes.doorbells += bell.ring();
+                flow.redirect(self.lanes.push(end, Bell::Foreign(bells, doorbell), true));
+            }
+            Err(error) => log::info!("rank {}: messages to rank {dest} stay relayed: {error}", self.me),
+        }
     }
 
     /// Takes the lane away from a peer outside the job, which is lost.

@@ -12,13 +12,31 @@ pub struct Flow {
     pub bulk: Option<Box<FlowQueue>>,
     pub route: Option<Route>,
     pub distance: usize,
+    /// Number of packets that are still to be relayed before a lane past the hosts between is opened; None if there is
+    /// no such lane, or it is in use.
+    pub detours: Option<u32>,
     pub allowance: Allowance,
     pub listed: bool,
     pub msgs: u64,
     pub bytes: u64,
+    /// Messages and bytes that were relayed before a lane past the hosts between was opened.
+    pub relayed: (u64, u64),
 }
 
 impl Flow {
+    /// Returns the messages and bytes that were sent directly, and those that were relayed.
+    pub fn traffic(&self) -> [(u64, u64); 2] {
+        let relayed = if self.route.is_some() { (self.msgs, self.bytes) } else { self.relayed };
+        [(self.msgs - relayed.0, self.bytes - relayed.1), relayed]
+    }
+
+    /// Leads the flow through another lane from now on, to its rank directly. Nothing may wait in it.
+    pub fn redirect(&mut self, outbox: usize) {
+        self.relayed = (self.msgs, self.bytes);
+        self.line = FlowQueue::new(outbox);
+        (self.bulk, self.route, self.detours) = (None, None, None);
+    }
+
     /// Creates the flow to a rank to which there is no lane yet.
     pub fn nowhere(outbox: usize, allowance: Allowance) -> Flow {
         Flow { line: FlowQueue::new(outbox), allowance, ..Flow::default() }
@@ -26,8 +44,9 @@ impl Flow {
 
     /// Drops the queue and detaches the flow from its lanes. Returns the number of messages that waited for credit.
     pub fn lose(&mut self, outbox: usize) -> usize {
+        [_, self.relayed] = self.traffic();
         self.line = FlowQueue::new(outbox);
-        (self.bulk, self.route) = (None, None);
+        (self.bulk, self.route, self.detours) = (None, None, None);
         self.allowance.forget()
     }
 

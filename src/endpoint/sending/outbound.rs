@@ -16,10 +16,12 @@ use crate::wire::{Packet, HANDLERS};
 use ntbring_memory::ForeignBytes;
 use ntbring_ntb::Side;
 use ntbring_ring::relay::Route;
+use ntbring_ring::Membership;
 use ntbring_rma::Request;
 use ntbring_zerocopy::{Payload, Thresholds};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Chunks of one flow that are sent before another flow has its turn.
@@ -43,6 +45,7 @@ pub struct Outbound {
     /// Ranks whose flow has something waiting.
     pub(super) work: VecDeque<u32>,
     pub(super) sent: VecDeque<Released>,
+    pub(super) members: Arc<Membership>,
     /// This rank.
     pub(super) me: u32,
     pub credit_policy: CreditPolicy,
@@ -83,9 +86,10 @@ impl Outbound {
         self.held > 0
     }
 
-    /// Returns for each peer its distance in hops, and the messages and bytes sent to it.
-    pub fn traffic(&self) -> impl Iterator<Item = (usize, u64, u64)> + '_ {
-        self.flows.iter().map(|flow| (flow.distance, flow.msgs, flow.bytes))
+    /// Returns for each peer its distance in hops, true if its messages are relayed now, and the messages and bytes that
+    /// were sent to it directly and relayed.
+    pub fn traffic(&self) -> impl Iterator<Item = (usize, bool, [(u64, u64); 2])> + '_ {
+        self.flows.iter().map(|flow| (flow.distance, flow.route.is_some(), flow.traffic()))
     }
 
     pub fn has_work(&self) -> bool {
@@ -125,6 +129,7 @@ impl Outbound {
     /// Deposits a message at once, if it is one entry and there is room.
     #[inline]
     pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
+        self.shorten(m.dest);
         let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return Ok(false) };
         let cost = self.credit_policy.cost(m.head.handler, m.payload.len());
@@ -201,6 +206,7 @@ impl Outbound {
         if self.is_lost(dest) {
             return Ok(());
         }
+        self.shorten(dest);
         self.flows[dest as usize].line_of(&waiting).waiting.push_back(waiting);
         let idle = self.serve(dest)?;
         if !idle && !self.flows[dest as usize].listed {

@@ -93,6 +93,8 @@ pub enum Packet {
         /// The latest credit that the sender of this packet has received.
         allowed: u64,
     },
+    /// The last packet of its sender that is relayed: the later ones are in a lane past the hosts between.
+    Direct,
     /// A connection message.
     Dpm {
         /// The request that the message is, or belongs to.

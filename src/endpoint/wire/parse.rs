@@ -65,7 +65,7 @@ impl Packet {
             return Err(WireError::Kind { kind });
         }
         let count = match base {
-            MESSAGE => 0,
+            MESSAGE | DIRECT => 0,
             TAKEN | CREDIT => 1,
             BEGIN | FIN | STALLED => 2,
             RTS | DATA => 3,
@@ -99,6 +99,7 @@ impl Packet {
             FIN => Packet::Fin { fetch: number("fetch", w0)?, ok: w1 == 1 },
             TAKEN => Packet::Taken { offer: number("offer", w0)? },
             CREDIT => Packet::Credit { allowed: size("credit", w0)? },
+            DIRECT => Packet::Direct,
             STALLED => Packet::Stalled { origin: w0 as u32, number: (w0 >> 32) as u32, allowed: w1 },
             _ => {
                 let len = size("length", w3)?;

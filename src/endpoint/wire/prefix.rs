@@ -96,6 +96,7 @@ impl Packet {
                 p.kind |= STALLED;
                 p.words(&[u64::from(origin) | u64::from(number) << 32, allowed]);
             }
+            Packet::Direct => p.kind |= DIRECT,
             Packet::Served { reply, .. } => {
                 p.kind |= REPLY;
                 p.push(&reply.bytes());

@@ -26,6 +26,8 @@ pub const DPM: u8 = 11;
 pub const CREDIT: u8 = 12;
 /// The sender's credit is used up, and some of its messages have to wait.
 pub const STALLED: u8 = 13;
+/// The last entry of its sender that is relayed: a lane past the hosts between has the later ones.
+pub const DIRECT: u8 = 14;
 /// Flag: the entry has an extension.
 pub const EXTENDED: u8 = 0x20;
 

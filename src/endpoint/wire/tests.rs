@@ -32,6 +32,7 @@ fn packets() -> impl Strategy<Value = Packet> {
         }),
         (any::<u32>(), any::<bool>()).prop_map(|(fetch, ok)| Packet::Fin { fetch, ok }),
         any::<u32>().prop_map(|offer| Packet::Taken { offer }),
+        Just(Packet::Direct),
         (1..=i64::MAX as u64).prop_map(|allowed| Packet::Credit { allowed }),
         any::<(u32, u32, u64)>().prop_map(|(origin, number, allowed)| Packet::Stalled { origin, number, allowed }),
         (any::<u32>(), any::<Option<u32>>(), 0usize..5000).prop_map(|(id, rank, payload)| {

@@ -11,9 +11,9 @@ use super::join_handshakes::{died, Control, JoinHandshakes};
 use super::kernel_copy::probe_kernel_copies;
 use super::ports::Ports;
 use crate::forwarding::thread_split;
-use crate::layout::{LocalLayout, WindowLayout};
+use crate::layout::{DirectLayout, LocalLayout, WindowLayout};
 use crate::liveness::{Channel, Monitor};
-use crate::membership::{Adapters, Limits, Membership, Peers, Processors, Shared};
+use crate::membership::{Adapters, DirectLanes, Limits, Membership, Peers, Processors, Shared};
 use crate::policy::LinkPolicy;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::settings::JoinSettings;
@@ -101,7 +101,9 @@ impl Candidate {
             0 => Some((backend.create(windows)?, HostMemory::create(&settings.host.shm_dir, local_layout.total())?)),
             _ => None,
         };
-        let mailbox = Mailbox::create(&settings.host.shm_dir, STATS_PAGE + STATS_PAGE_PER_RANK * topology.size())?;
+        let words = STATS_PAGE + STATS_PAGE_PER_RANK * topology.size();
+        let direct = DirectLayout::new(&topology, settings.ring.local_lane);
+        let mailbox = Mailbox::create_with_area(&settings.host.shm_dir, words, direct.total())?;
         let host_name = if settings.links.shortcuts.processes { 0 } else { host_name() };
         let threads = thread_split::threads(settings.ring.forwarder_threads, &topology, cores::own());
         Ok(Candidate {
@@ -196,6 +198,8 @@ impl Candidate {
             true => probe_kernel_copies(&topology, rank, policy, cards),
             false => vec![None; topology.size()],
         };
+        let direct = DirectLayout::new(&topology, self.settings.ring.local_lane);
+        let direct_lanes = policy.shortcuts().lanes.then(|| DirectLanes::new(direct, self.mailbox.0.share())).flatten();
         let processors = self.processors(cards);
         // All that the neighbours still have to read of the handshake has been written, so faults may begin.
         injector.iter().for_each(|injector| injector.begin());
@@ -220,6 +224,7 @@ impl Candidate {
             monitor,
             gateway_mailbox: Mutex::new((leads && policy.is_forwarded()).then(|| self.mailbox.0.share())),
             mailbox: Some(self.mailbox.0),
+            direct_lanes,
             shm_dir: self.settings.host.shm_dir,
             topology,
         })

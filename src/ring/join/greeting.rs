@@ -12,7 +12,7 @@ pub(super) const SHORTCUTS: &str =
     "the shortcuts between them (NTBRING_SHORTCUTS; NTBRING_WEAK, NTBRING_FAULT and NTBRING_LINK_MODEL exclude most)";
 /// Bits of word 5 that hold the chunk size.
 pub(super) const CHUNK_BITS: u32 = 24;
-/// First of four bits of word 5 that hold the code of the shortcuts.
+/// First of five bits of word 5 that hold the code of the shortcuts.
 const SHORTCUTS_BIT: u32 = 27;
 
 /// First of 20 bits of word 6 that hold the keep-alive timeout, after the number of doorbells.
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn greetings_survive_their_words(host in 0u16..64, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..16, doorbells in 1u16..=16, keepalive_timeout in 0u32..1 << 20, port in 0u8..4, opposite in 0u8..4) {
+        fn greetings_survive_their_words(host in 0u16..64, ranks: u16, window in 0u32..1 << 18, offset in 0u32..1 << 18, chunk in 0u32..1 << CHUNK_BITS, link_model: u16, reliability in 0u8..8, shortcuts in 0u8..32, doorbells in 1u16..=16, keepalive_timeout in 0u32..1 << 20, port in 0u8..4, opposite in 0u8..4) {
             let g = Greeting {
                 host, ranks, chunk, link_model, reliability, shortcuts: Shortcuts::of_code(shortcuts), hosts: 64, doorbells, port, opposite,
                 keepalive_timeout,

@@ -6,7 +6,8 @@ use crate::topology::Topology;
 use ntbring_host::{machine, KernelCopy};
 
 /// Probes kernel copies from and to each rank: the ranks of the own host, and all ranks of a ring whose links grant that
-/// shortcut, because all of its hosts are on one machine then. Returns one entry for each rank, in rank order; None where copies are not possible.
+/// shortcut, because all of its hosts are on one machine then. Returns one entry for each rank, in rank order; None where
+/// copies are not possible.
 pub(super) fn probe_kernel_copies(
     topology: &Topology,
     rank: u32,

@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `ends` | the ends of lanes, and the classes of packets |
 //! | `window` | layout of a window: credits, boards, tables and lanes |
+//! | `direct` | layout of the lanes behind a rank's mailbox |
 //! | `local` | layout of the memory that the processes of a host share |
 
+mod direct;
 mod ends;
 mod local;
 mod window;
 
+pub use direct::DirectLayout;
 pub use ends::{Class, End, LANE_MIN};
 pub use local::LocalLayout;
 pub use window::{TooSmall, WindowLayout, BLOCKS_MAX, BOARDS};

@@ -1,6 +1,7 @@
 //! A process that has joined the ring: its host, its links, its peers.
 
 use super::adapters::Adapters;
+use super::direct::DirectLanes;
 use super::peers::Peers;
 use super::processors::Processors;
 use super::shared::Shared;
@@ -39,6 +40,8 @@ pub struct Membership {
     pub(crate) mailbox: Option<Mailbox>,
     /// Another handle of the mailbox, until the gateway takes it; None in processes without a gateway.
     pub(crate) gateway_mailbox: Mutex<Option<Mailbox>>,
+    /// The lanes from ranks of hosts that are not neighbours; None where packets go round the ring.
+    pub(crate) direct_lanes: Option<DirectLanes>,
     /// Directory of shared memory.
     pub(crate) shm_dir: PathBuf,
 }

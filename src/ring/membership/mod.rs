@@ -7,11 +7,13 @@
 //! | `processors` | ranks and cores of this machine |
 //! | `shared` | the memory that the host's processes share |
 //! | `member` | the handle, which consists of these |
+//! | `direct` | lanes to ranks whose hosts are not neighbours, past the hosts between |
 //! | `exposures` | memory of this process that neighbours write through the links |
 //! | `writer` | writing memory of processes on neighbouring hosts |
 //! | `failures` | failures as the process observes them |
 
 mod adapters;
+mod direct;
 mod exposures;
 mod failures;
 mod member;
@@ -20,11 +22,13 @@ mod processors;
 mod shared;
 mod writer;
 
+pub use direct::DirectLane;
 pub use exposures::HeldSegment;
 pub use member::Membership;
 pub use writer::Writer;
 
 pub(crate) use adapters::Adapters;
+pub(crate) use direct::DirectLanes;
 pub(crate) use member::Limits;
 pub(crate) use peers::Peers;
 pub(crate) use processors::Processors;

@@ -15,8 +15,8 @@ use crate::setup::Installed;
 pub fn all(installed: &Installed, more: Option<Source>) -> Result<(Vec<Contestant>, Vec<String>)> {
     let mut all = vec![
         ours(installed, OURS, 1, Role::Ours, "neighbours on an emulated ring; one rank a host"),
-        ours(installed, "ntbring-d2", 2, Role::Distance, "opposite hosts on an emulated ring of 4: relayed once"),
-        ours(installed, "ntbring-d3", 3, Role::Distance, "opposite hosts on an emulated ring of 6: relayed twice"),
+        ours(installed, "ntbring-d2", 2, Role::Distance, "opposite hosts on an emulated ring of 4"),
+        ours(installed, "ntbring-d3", 3, Role::Distance, "opposite hosts on an emulated ring of 6"),
     ];
     all.extend(papers::models());
     let mut missing = Vec::new();
