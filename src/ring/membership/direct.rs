@@ -1,38 +1,16 @@
 //! Lanes between ranks whose hosts are not neighbours, past the hosts between them: the shortcut `lanes`.
 //!
-//! The receiver has the memory, an area behind its mailbox ([`DirectLayout`]). A sender maps its lane there, and tells the
-//! receiver by a packet that goes round the ring.
+//! The receiver has the memory ([`DirectLanes`]). A sender maps its lane there, and tells the receiver by a packet that goes
+//! round the ring.
 
+use super::direct_lanes::DirectLanes;
 use super::member::Membership;
-use crate::layout::DirectLayout;
 use ntbring_host::{HostError, Mailbox};
-use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_memory::{InWindow, OutWindow};
 use ntbring_ntb::fabric::Bells;
 use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Producer};
 use std::sync::Arc;
-
-/// The lanes to this process.
-pub(crate) struct DirectLanes {
-    layout: DirectLayout,
-    mailbox: Mailbox,
-}
-
-impl DirectLanes {
-    /// Returns the lanes behind this process's mailbox. None if all hosts are neighbours.
-    pub fn new(layout: DirectLayout, mailbox: Mailbox) -> Option<DirectLanes> {
-        (layout.total() > 0).then_some(DirectLanes { layout, mailbox })
-    }
-
-    /// Allocates and maps the lane from a rank behind a mailbox. Returns the lane and its head.
-    fn lane(&self, mailbox: &Mailbox, from: u32) -> Result<(Region, Region), HostError> {
-        let DirectLanes { layout, .. } = self;
-        let heads = mailbox.map_area(layout.total(), 0, layout.heads() as u64)?;
-        let lane = mailbox.map_area(layout.total(), layout.lane(from) as u64, layout.lane_bytes() as u64)?;
-        lane.populate();
-        Ok((lane, heads.part(layout.head(from), 8)))
-    }
-}
 
 /// One end of a lane, and the doorbell of the process at the other end: the doorbells of its host, and the number.
 pub struct DirectLane<End> {
@@ -67,7 +45,7 @@ impl Membership {
     /// Returns the receiving end of the lane from a rank.
     pub fn direct_consumer(&self, rank: u32) -> Result<DirectLane<Consumer>, NtbError> {
         let lanes = self.direct_lanes_with(rank).ok_or_else(|| self.no_direct_lane(rank))?;
-        let (lane, head) = lanes.lane(&lanes.mailbox, rank)?;
+        let (lane, head) = lanes.lane(lanes.mailbox(), rank)?;
         self.with_doorbell(rank, Consumer::new(InWindow::new(lane), OutWindow::new(head)))
     }
 

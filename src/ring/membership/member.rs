@@ -1,7 +1,7 @@
 //! A process that has joined the ring: its host, its links, its peers.
 
 use super::adapters::Adapters;
-use super::direct::DirectLanes;
+use super::direct_lanes::DirectLanes;
 use super::peers::Peers;
 use super::processors::Processors;
 use super::shared::Shared;

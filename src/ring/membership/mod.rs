@@ -7,13 +7,14 @@
 //! | `processors` | ranks and cores of this machine |
 //! | `shared` | the memory that the host's processes share |
 //! | `member` | the handle, which consists of these |
-//! | `direct` | lanes to ranks whose hosts are not neighbours, past the hosts between |
+//! | `direct`, `direct_lanes` | lanes between ranks whose hosts are not neighbours, past the hosts between; their memory |
 //! | `exposures` | memory of this process that neighbours write through the links |
 //! | `writer` | writing memory of processes on neighbouring hosts |
 //! | `failures` | failures as the process observes them |
 
 mod adapters;
 mod direct;
+mod direct_lanes;
 mod exposures;
 mod failures;
 mod member;
@@ -28,7 +29,7 @@ pub use member::Membership;
 pub use writer::Writer;
 
 pub(crate) use adapters::Adapters;
-pub(crate) use direct::DirectLanes;
+pub(crate) use direct_lanes::DirectLanes;
 pub(crate) use member::Limits;
 pub(crate) use peers::Peers;
 pub(crate) use processors::Processors;
