@@ -12,9 +12,9 @@ pub enum Bell {
     Port(Side, Arc<dyn Port>, usize),
     /// A doorbell of another rank of this host, or of this rank itself.
     Local(Arc<Membership>, usize),
-    /// A doorbell of a process outside the ring.
+    /// A doorbell of a process outside the ring, or of a rank whose host is no neighbour.
     Foreign(Arc<dyn Bells>, usize),
-    /// No doorbell: a reliable connection polls its own lanes, and a lost peer needs none.
+    /// No doorbell: a reliable connection polls its own lanes, and a lost peer, or one that has ended, needs none.
     Reliable,
 }
 
@@ -24,7 +24,7 @@ impl Bell {
         match self {
             Bell::Port(side, ..) => format!("the neighbour on the {side} link"),
             Bell::Local(..) => "this host".into(),
-            Bell::Foreign(..) => "another job".into(),
+            Bell::Foreign(..) => "a process beyond the neighbours".into(),
             Bell::Reliable => "another host".into(),
         }
     }

@@ -65,6 +65,12 @@ pub enum EndpointError {
         /// The violation.
         what: &'static str,
     },
+    /// The announcement of a lane past the hosts between by a rank that has a lane.
+    #[error("rank {src} has announced a second lane")]
+    SecondLane {
+        /// The sender.
+        src: u32,
+    },
     /// A rendezvous packet that does not match its offer or fetch.
     #[error("rank {src} {what} (offer or fetch {id})")]
     Offer {

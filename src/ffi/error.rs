@@ -146,6 +146,7 @@ impl From<EndpointError> for Failure {
             | EndpointError::Thread(_) => NTBRING_ERR_RESOURCE,
             EndpointError::Corrupt { .. } | EndpointError::Wire { .. } | EndpointError::Lock(_) => NTBRING_ERR_PROTOCOL,
             EndpointError::Stream { .. }
+            | EndpointError::SecondLane { .. }
             | EndpointError::Datagram { .. }
             | EndpointError::Reliable(_)
             | EndpointError::Offer { .. }

@@ -21,10 +21,11 @@ impl HostMemory {
         Self::with(file, address)
     }
 
-    /// Opens the memory that another process of the host has created. Fails if it has less than `bytes` bytes.
+    /// Opens the memory that another process of the host has created. Fails unless it has `bytes` bytes, rounded up
+    /// to whole pages; 0: any number.
     pub fn open(address: FileAddress, bytes: u64) -> Result<HostMemory, HostError> {
         let file = MemoryFile::open(&address)?;
-        if file.size() < PAGE as u64 + bytes {
+        if bytes > 0 && file.size() != PAGE as u64 + bytes.next_multiple_of(PAGE as u64) {
             let what = "its size differs: the host's processes have different settings";
             return Err(HostError::Foreign { pid: address.pid, what });
         }

@@ -90,6 +90,7 @@ impl Mailbox {
         let mailbox = NOTES + PAGE as u64 + StatsPage::bytes(words);
         let (memory, address) = MemoryFile::create_sparse(dir, mailbox + area, mailbox)?;
         let page = memory.map(NOTES, PAGE as u64)?;
+        StatsPage::begin(&memory, StatsPage::bytes(words))?;
         Ok((Mailbox { memory: Arc::new(memory), page, seen: 0 }, address))
     }
 
@@ -141,16 +142,29 @@ impl Mailbox {
         Ok(Mailbox { memory: Arc::new(memory), page, seen: 0 })
     }
 
-    /// Allocates and maps `len` bytes at `at` in the mailbox's area of `area` bytes; both are multiples of the page size.
-    /// Pages that are allocated already keep their contents; others are zero.
+    /// Maps `len` bytes at `at` in the mailbox's area of `area` bytes; both are multiples of the page size. They must be
+    /// allocated ([`Mailbox::back_area`]).
     pub fn map_area(&self, area: u64, at: u64, len: u64) -> Result<Region, HostError> {
+        self.memory.map(self.in_area(area, at, len)?, len)
+    }
+
+    /// Allocates such bytes, which are zero then, unless they are allocated already.
+    pub fn back_area(&self, area: u64, at: u64, len: u64) -> Result<(), HostError> {
+        let failed = |cause| HostError::Open { pid: self.memory.pid(), cause };
+        self.memory.back(self.in_area(area, at, len)?, len).map_err(failed)
+    }
+
+    /// Returns the offset in the file of bytes in the area.
+    fn in_area(&self, area: u64, at: u64, len: u64) -> Result<u64, HostError> {
         let size = self.memory.size();
         let inside = at <= area && len <= area - at;
         let start = size.checked_sub(area).filter(|start| inside && *start >= NOTES + PAGE as u64);
-        let from = start.ok_or(HostError::Beyond { offset: at, len, size })? + at;
-        let failed = |cause| HostError::Open { pid: self.memory.pid(), cause };
-        self.memory.back(from, len).map_err(failed)?;
-        self.memory.map(from, len)
+        Ok(start.ok_or(HostError::Beyond { offset: at, len, size })? + at)
+    }
+
+    /// Returns the size of the mailbox with all that follows it, bytes.
+    pub fn size(&self) -> u64 {
+        self.memory.size()
     }
 
     /// Returns another handle of this mailbox, for another reader.

@@ -8,6 +8,7 @@
 //! | 2 | time of the snapshot, ns of CLOCK_MONOTONIC |
 //! | 3 | format number of the snapshot's words: a different meaning has a different number |
 //! | 4 | number of words in the snapshot |
+//! | 5 | size of the page, bytes |
 //! | 8 to 39 | live words, which the owner updates all the time |
 //! | from 40 | words of the snapshot |
 //!
@@ -26,7 +27,11 @@ const WRITTEN: usize = 8;
 const TIME: usize = 16;
 const MEANING: usize = 24;
 const COUNT: usize = 32;
+const SIZE: usize = 40;
 const LIVE: usize = 64;
+
+/// Offset of the page in the memory file, bytes: behind the file's first page and the mailbox.
+const START: u64 = 2 * PAGE as u64;
 const WORDS: usize = LIVE + 8 * StatsPage::LIVE_WORDS;
 
 /// Offset in the mailbox's page of the counter of all notes ever posted and of other wake-ups of the owner, bytes.
@@ -70,11 +75,17 @@ impl StatsPage {
         (WORDS + 8 * words).next_multiple_of(PAGE) as u64
     }
 
+    /// Stores the size of the page in a new memory file.
+    pub(super) fn begin(memory: &MemoryFile, bytes: u64) -> Result<(), HostError> {
+        OutWindow::new(memory.map(START, PAGE as u64)?).store(SIZE, bytes);
+        Ok(())
+    }
+
     /// Maps the stats page that follows the mailbox in this memory file.
     pub(super) fn of(memory: &MemoryFile) -> Result<StatsPage, HostError> {
-        let (mailbox, start) = (PAGE as u64, 2 * PAGE as u64);
-        // If the file is too small for a stats page, the mapping fails.
-        let len = memory.size().saturating_sub(start).max(PAGE as u64);
+        let (mailbox, start) = (PAGE as u64, START);
+        // If the file is too small for a stats page of this size, the mapping fails.
+        let len = InWindow::new(memory.map(start, PAGE as u64)?).load(SIZE).max(PAGE as u64);
         Ok(StatsPage { mailbox: memory.map(mailbox, PAGE as u64)?, words: memory.map(start, len)? })
     }
 

@@ -111,12 +111,13 @@ pub const ROWS: &[Row<LinkSettings>] = &[
             name: "NTBRING_SHORTCUTS",
             default: "all",
             unit: "names",
-            allowed: "all, none, or some of kernel-copies, segments, windows and processes, joined by +",
+            allowed: "all, none, or some of kernel-copies, segments, windows, processes and lanes, joined by +",
             shared: true,
             meaning: "faster paths that hosts on one machine use beside their links: kernel-copies, copies between \
                  processes by the kernel; segments, mapping of window memory of neighbour hosts; windows, reading of \
                  data that other hosts have written into the windows of neighbour hosts; processes, watching of \
-                 processes of other hosts (else each host has a monitor process); none: hosts behave as separate \
+                 processes of other hosts (else each host has a monitor process); lanes, lanes to ranks of hosts that are \
+                 not neighbours, past the hosts between; none: hosts behave as separate \
                  machines",
             tunable: false,
         },

@@ -134,7 +134,8 @@ pub const ROWS: &[Row<RingSettings>] = &[
             shared: false,
             meaning:
                 "size of each lane between two ranks of one host (used when MPICH has no shared-memory module), and \
-                 from its forwarder to a rank",
+                 from its forwarder to a rank; also of lanes past hosts (the shortcut lanes), if both ranks have the \
+                 same value",
             tunable: false,
         },
         parse: |s, v| {

@@ -32,6 +32,9 @@ pub fn program(name: &str) -> PathBuf {
 /// Time within which all ranks have joined and exchange messages, on a machine that has other work too.
 pub const JOINED: Duration = Duration::from_secs(2);
 
+/// All shortcuts but the lanes past hosts.
+pub const WITHOUT_LANES: &str = "kernel-copies+segments+windows+processes";
+
 /// Creates a job that is busy for far longer than any test.
 pub fn busy(hosts: usize, per_host: usize) -> Job {
     Job::new(hosts, per_host, &["random_traffic", "1", "100000000"])

@@ -19,7 +19,7 @@ fn names(line: &Value) -> BTreeSet<String> {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn counters_of_a_running_job_can_be_seen() {
-    let mut job = busy(4, 1).start();
+    let mut job = busy(4, 1).env("NTBRING_SHORTCUTS", WITHOUT_LANES).start();
     let first = job.ranks(4)[0].1.to_string();
     let end = Instant::now() + Duration::from_secs(60);
     let sum = |lines: &[Value], name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();

@@ -292,7 +292,9 @@ fn whoever_looks_sees_what_ranks_have_counted_so_far() {
     const MORE: usize = 10;
     let layout = Layout::blocks(&[2, 1, 1, 1, 1, 1, 1]);
     let seen_enough = AtomicBool::new(false);
-    run(&layout, &settings(), |rank| {
+    // All are relayed.
+    let relayed = settings().with(|s| s.links.shortcuts.lanes = false);
+    run(&layout, &relayed, |rank| {
         let one = |_: u32, _: u32| vec![Shape::contiguous(HEADER, 9)];
         exchange(rank, 0, &one)?;
         rank.barrier()?;

@@ -82,7 +82,8 @@ impl Endpoint {
             | Packet::Data { .. }
             | Packet::Fin { .. }
             | Packet::Taken { .. }
-            | Packet::Credit { .. } => false,
+            | Packet::Credit { .. }
+            | Packet::Direct => false,
             _ => true,
         }
     }

@@ -82,8 +82,16 @@ impl Inbound {
 
     /// Opens the lane past the hosts between, into which a rank puts everything from now on.
     pub fn open_direct(&mut self, rank: u32) -> Result<(), EndpointError> {
-        let DirectLane { end, bells, doorbell } = self.members.direct_consumer(rank)?;
-        self.boxes.push(Inbox::new(end, Bell::Foreign(bells, doorbell), Some(rank)));
+        if self.lost.contains(&rank) {
+            return Ok(());
+        }
+        if self.boxes.iter().any(|inbox| inbox.from == Some(rank)) {
+            return Err(EndpointError::SecondLane { src: rank });
+        }
+        let DirectLane { end, bell } = self.members.direct_consumer(rank)?;
+        // A rank that has ended has sent what is in the lane, and needs no doorbell.
+        let bell = bell.map_or(Bell::Reliable, |(bells, doorbell)| Bell::Foreign(bells, doorbell));
+        self.boxes.push(Inbox::new(end, bell, Some(rank)));
         Ok(())
     }
 

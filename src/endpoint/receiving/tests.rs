@@ -4,6 +4,7 @@ use super::inbound::Inbound;
 use super::inbox::Inbox;
 use crate::arrival::{Polled, Target};
 use crate::bell::Bell;
+use crate::error::EndpointError;
 use crate::settings::Settings;
 use crate::wire::Packet;
 use ntbring_memory::{ForeignBytes, InWindow, OutWindow, Region};
@@ -83,4 +84,14 @@ fn a_chunk_of_a_lost_rank_is_dropped() {
     put(&mut lane, HERE, 3, &[0; 100]);
     assert!(inbound.poll(|_| true).unwrap().is_none());
     assert!(lane.put(1, 0, &[], ForeignBytes::EMPTY));
+}
+
+#[test]
+fn a_second_lane_of_a_rank_and_one_of_a_neighbour_are_refused() {
+    let (mut inbound, _lane) = relayed();
+    // The rank has a lane to itself.
+    assert!(matches!(inbound.open_direct(0), Err(EndpointError::SecondLane { src: 0 })));
+    assert!(matches!(inbound.open_direct(7), Err(EndpointError::ExternalPeer(_))));
+    inbound.lose(0);
+    assert!(inbound.open_direct(0).is_ok(), "a lost rank's packets are dropped");
 }

@@ -80,6 +80,7 @@ impl Outbound {
         }
         for (rank, flow) in flows.iter_mut().enumerate() {
             flow.distance = topology.distance(host, topology.host_of(rank as u32));
+            flow.relays = flow.distance >= 2;
             flow.allowance = Allowance::new(credit_policy.share);
         }
         Outbound {
@@ -134,7 +135,8 @@ impl Outbound {
         }
         flow.detours = None;
         match self.members.direct_producer(dest) {
-            Ok(DirectLane { end, bells, doorbell }) => {
+            Ok(DirectLane { bell: None, .. }) => {}
+            Ok(DirectLane { end, bell: Some((bells, doorbell)) }) => {
                 let put = put_bare(lane, flow.route, Packet::Direct, &[]);
                 debug_assert!(put, "there is room for it");
                 self.lanes.doorbells += bell.ring();
@@ -151,7 +153,7 @@ impl Outbound {
         let boxes = &mut self.lanes.boxes;
         if place < boxes.len() {
             boxes.swap_remove(place);
-            // The last one is of such a peer, too, and has no other flow.
+            // The last one is of such a peer, or a lane past hosts, and has no other flow.
             let moved = boxes.len();
             let flow = self.flows.iter_mut().find(|flow| flow.line.outbox == moved);
             flow.into_iter().for_each(|flow| flow.line.outbox = place);

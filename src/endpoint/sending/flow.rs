@@ -12,6 +12,8 @@ pub struct Flow {
     pub bulk: Option<Box<FlowQueue>>,
     pub route: Option<Route>,
     pub distance: usize,
+    /// True if hosts between relay what is sent.
+    pub relays: bool,
     /// Number of packets that are still to be relayed before a lane past the hosts between is opened; None if there is
     /// no such lane, or it is in use.
     pub detours: Option<u32>,
@@ -26,13 +28,14 @@ pub struct Flow {
 impl Flow {
     /// Returns the messages and bytes that were sent directly, and those that were relayed.
     pub fn traffic(&self) -> [(u64, u64); 2] {
-        let relayed = if self.route.is_some() { (self.msgs, self.bytes) } else { self.relayed };
+        let relayed = if self.relays { (self.msgs, self.bytes) } else { self.relayed };
         [(self.msgs - relayed.0, self.bytes - relayed.1), relayed]
     }
 
     /// Leads the flow through another lane from now on, to its rank directly. Nothing may wait in it.
     pub fn redirect(&mut self, outbox: usize) {
-        self.relayed = (self.msgs, self.bytes);
+        [_, self.relayed] = self.traffic();
+        self.relays = false;
         self.line = FlowQueue::new(outbox);
         (self.bulk, self.route, self.detours) = (None, None, None);
     }
@@ -45,6 +48,7 @@ impl Flow {
     /// Drops the queue and detaches the flow from its lanes. Returns the number of messages that waited for credit.
     pub fn lose(&mut self, outbox: usize) -> usize {
         [_, self.relayed] = self.traffic();
+        self.relays = false;
         self.line = FlowQueue::new(outbox);
         (self.bulk, self.route, self.detours) = (None, None, None);
         self.allowance.forget()

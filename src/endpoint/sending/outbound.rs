@@ -89,7 +89,7 @@ impl Outbound {
     /// Returns for each peer its distance in hops, true if its messages are relayed now, and the messages and bytes that
     /// were sent to it directly and relayed.
     pub fn traffic(&self) -> impl Iterator<Item = (usize, bool, [(u64, u64); 2])> + '_ {
-        self.flows.iter().map(|flow| (flow.distance, flow.route.is_some(), flow.traffic()))
+        self.flows.iter().map(|flow| (flow.distance, flow.relays, flow.traffic()))
     }
 
     pub fn has_work(&self) -> bool {

@@ -19,14 +19,13 @@ impl DirectLayout {
     /// Returns the layout for lanes of about `lane_bytes` bytes.
     pub fn new(topology: &Topology, lane_bytes: u64) -> DirectLayout {
         let ranks = if topology.hosts() >= 4 { topology.size() } else { 0 };
-        let most = LINES_MAX * LINE / PAGE * PAGE;
-        let lane_bytes = (lane_bytes as usize).next_multiple_of(PAGE).clamp(LANE_MIN.next_multiple_of(PAGE), most);
+        let lane_bytes = (lane_bytes as usize / LINE * LINE).clamp(LANE_MIN, LINES_MAX * LINE);
         DirectLayout { ranks, lane_bytes }
     }
 
     /// Returns the size of the area, bytes: 0 if all hosts are neighbours.
     pub fn total(&self) -> u64 {
-        (self.heads() + self.ranks * self.lane_bytes) as u64
+        (self.heads() + self.ranks * self.lane_pages()) as u64
     }
 
     /// Returns the size of the heads of all lanes, bytes, which are at the start.
@@ -41,7 +40,12 @@ impl DirectLayout {
 
     /// Returns the offset of a rank's lane, bytes.
     pub fn lane(&self, rank: u32) -> usize {
-        self.heads() + rank as usize * self.lane_bytes
+        self.heads() + rank as usize * self.lane_pages()
+    }
+
+    /// Returns the size of the pages of a lane, bytes.
+    pub fn lane_pages(&self) -> usize {
+        self.lane_bytes.next_multiple_of(PAGE)
     }
 
     /// Returns the size of a lane, bytes.

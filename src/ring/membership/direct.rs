@@ -12,14 +12,12 @@ use ntbring_ntb::NtbError;
 use ntbring_queue::{Consumer, Producer};
 use std::sync::Arc;
 
-/// One end of a lane, and the doorbell of the process at the other end: the doorbells of its host, and the number.
+/// One end of a lane, and the doorbell of the process at the other end.
 pub struct DirectLane<End> {
     /// The end.
     pub end: End,
-    /// The doorbells of the other end's host.
-    pub bells: Arc<dyn Bells>,
-    /// The number of the process's doorbell.
-    pub doorbell: usize,
+    /// The doorbells of the other end's host, and the number of the process's doorbell; None if it has ended.
+    pub bell: Option<(Arc<dyn Bells>, usize)>,
 }
 
 impl Membership {
@@ -38,6 +36,7 @@ impl Membership {
     pub fn direct_producer(&self, rank: u32) -> Result<DirectLane<Producer>, NtbError> {
         let lanes = self.direct_lanes_with(rank).ok_or_else(|| self.no_direct_lane(rank))?;
         let mailbox = Mailbox::open(&self.external_peer_addresses()[rank as usize].mailbox)?;
+        lanes.back(&mailbox, self.rank)?;
         let (lane, head) = lanes.lane(&mailbox, self.rank)?;
         self.with_doorbell(rank, Producer::new(OutWindow::new(lane), InWindow::new(head)))
     }
@@ -57,6 +56,7 @@ impl Membership {
     /// Adds the doorbell of a rank of any host of this machine.
     fn with_doorbell<End>(&self, rank: u32, end: End) -> Result<DirectLane<End>, NtbError> {
         let address = &self.external_peer_addresses()[rank as usize];
-        Ok(DirectLane { end, bells: self.backend().bells(&address.host)?, doorbell: address.doorbell as usize })
+        let bells = self.reach().bells(&address.host, &address.mailbox)?;
+        Ok(DirectLane { end, bell: bells.map(|bells| (bells, address.doorbell as usize)) })
     }
 }

@@ -21,12 +21,22 @@ impl DirectLanes {
         &self.mailbox
     }
 
-    /// Allocates and maps the lane from a rank behind a mailbox. Returns the lane and its head.
+    /// Allocates the lane from a rank behind a mailbox. Fails if the owner of the mailbox has lanes of another size.
+    pub fn back(&self, mailbox: &Mailbox, from: u32) -> Result<(), HostError> {
+        let (layout, total) = (&self.layout, self.layout.total());
+        if mailbox.size() != self.mailbox.size() {
+            return Err(HostError::Beyond { offset: total, len: mailbox.size(), size: self.mailbox.size() });
+        }
+        mailbox.back_area(total, 0, layout.heads() as u64)?;
+        mailbox.back_area(total, layout.lane(from) as u64, layout.lane_pages() as u64)
+    }
+
+    /// Maps the lane from a rank behind a mailbox, which is allocated. Returns the lane and its head.
     pub fn lane(&self, mailbox: &Mailbox, from: u32) -> Result<(Region, Region), HostError> {
         let DirectLanes { layout, .. } = self;
         let heads = mailbox.map_area(layout.total(), 0, layout.heads() as u64)?;
-        let lane = mailbox.map_area(layout.total(), layout.lane(from) as u64, layout.lane_bytes() as u64)?;
+        let lane = mailbox.map_area(layout.total(), layout.lane(from) as u64, layout.lane_pages() as u64)?;
         lane.populate();
-        Ok((lane, heads.part(layout.head(from), 8)))
+        Ok((lane.part(0, layout.lane_bytes()), heads.part(layout.head(from), 8)))
     }
 }
