@@ -8,7 +8,7 @@
 #include "ntbring_shared.h"
 
 /* Largest number of groups with shared buffers that a rank takes part in. */
-#define MPIDI_NTBRING_SHARED_GROUPS 16
+#define MPIDI_NTBRING_SHARED_GROUPS 8
 
 /* A group is opened when its collectives so far are worth it: each counts 1, and this many bytes
  * count 1, too. */

@@ -1,7 +1,7 @@
 //! The buffers of a group, as one member sees them.
 
 use crate::layout::{tag, Layout, ASLEEP, CORE, GIVEN_UP, PROGRESS};
-use ntbring_host::{barrier, KernelCopy};
+use ntbring_host::barrier;
 use ntbring_memory::{InWindow, OutWindow, Region};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -38,8 +38,6 @@ pub struct Buffers {
     /// This member's own buffer.
     pub(crate) mine: OutWindow,
     pub(crate) layout: Layout,
-    /// Kernel copies from each other member, if all members have them from all others.
-    pub(crate) kernel_copies: Option<Vec<Option<KernelCopy>>>,
     /// Largest number of bytes of a post.
     pub(crate) grain: usize,
     /// Number of looks before other work goes on.
@@ -80,7 +78,6 @@ impl Buffers {
             views,
             mine,
             layout,
-            kernel_copies: None,
             grain,
             looks,
             yields,
@@ -91,11 +88,6 @@ impl Buffers {
             paired,
             waits_for,
         }
-    }
-
-    /// Lets collectives read the memory of other members by kernel copies. All members must call it, or none.
-    pub fn read_by(&mut self, kernel_copies: Vec<Option<KernelCopy>>) {
-        self.kernel_copies = Some(kernel_copies);
     }
 
     /// Returns a word that holds the number of the member for which this one waits, plus 1, or 0: for the diagnosis of

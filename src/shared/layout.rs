@@ -26,9 +26,9 @@ pub const INLINE: usize = LINE - 3 * 8;
 pub const SMALL: u64 = 64;
 
 /// Memory for all buffers of a group, bytes, if its cells need not be smaller or larger than the limits below.
-const GROUP_BYTES: usize = 4 << 20;
+const GROUP_BYTES: usize = 16 << 20;
 /// Limits of the size of a cell, bytes.
-const CELL: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
+const CELL: std::ops::RangeInclusive<usize> = (8 << 10)..=(256 << 10);
 
 /// Bits of a tag for the position in a collective.
 const POSITION_BITS: u32 = 24;

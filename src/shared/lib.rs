@@ -16,7 +16,6 @@
 //! | [`buffers`] | the buffers of a group, and what a member does while it waits |
 //! | `operation` | one collective at one member: posts and reads |
 //! | `moves` | barrier, broadcast, allgather, alltoall |
-//! | `reading` | alltoalls of long blocks, by kernel copies |
 //! | `reductions` | reduce, allreduce, reduce-scatter |
 //! | `scans` | scan and exclusive scan |
 //! | [`arithmetic`] | the combination of elements |
@@ -27,7 +26,6 @@ mod error;
 pub mod layout;
 mod moves;
 mod operation;
-mod reading;
 mod reductions;
 mod scans;
 #[cfg(test)]

@@ -4,7 +4,6 @@ use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::LINE;
 use crate::operation::{copy, Operation};
-use crate::reading::{Block, Words};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 
 /// Least number of bytes of a post, if a block is divided so that members copy at the same time.
@@ -132,17 +131,12 @@ impl Buffers {
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
         let (n, me) = (self.members(), self.me);
-        if let (Parts::Equal(size), Parts::Equal(wanted)) = (sends, receives) {
-            if size == wanted && self.reads(size) && self.alltoall_by_reading(size, input, output, waiting)? {
-                return Ok(());
-            }
-        }
-        // If sizes differ, the first post begins with a description of the poster's blocks.
-        let (described, total) = match sends {
+        // If sizes differ, the first post begins with those of its blocks, one word for each reader.
+        let (sizes, total) = match sends {
             Parts::Equal(size) => (0, size as u64),
-            Parts::Each(_) => (Words::bytes(n).next_multiple_of(LINE), DIFFERS),
+            Parts::Each(_) => (((n - 1) * 8).next_multiple_of(LINE), DIFFERS),
         };
-        let most = ((self.grain - described.min(self.grain / 2)) / (n - 1)) & !7;
+        let most = ((self.grain - sizes.min(self.grain / 2)) / (n - 1)) & !7;
         let stride = |at: usize| match sends {
             Parts::Equal(size) => most.min(size - at),
             Parts::Each(_) => most,
@@ -151,21 +145,20 @@ impl Buffers {
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
         let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));
-        let (mut blocks, mut all_sent, mut skipped) = (Vec::new(), 0, 0);
-        for number in 0..posted.max(read).max(own).div_ceil(most).max(1) {
-            let at = number * most;
-            let head = if number == 0 { described } else { 0 };
-            let position = number + skipped;
+        for position in 0..posted.max(read).max(own).div_ceil(most).max(1) {
+            let at = position * most;
+            let head = if position == 0 { sizes } else { 0 };
             let piece = |(offset, size): (usize, usize)| (offset + at.min(size), most.min(size.saturating_sub(at)));
             if at < posted || at == 0 {
                 let len = head + (n - 1) * stride(at);
                 let (place, all) = (|reader| (reader + n - me - 1) % n, operation.buffers.others());
                 operation.post(position as u64, len, total, |mine, to| {
-                    if head > 0 {
-                        Words::write(mine, to, me, input, &sends, n);
-                    }
                     for reader in all {
                         let (from, len) = piece(sends.of(reader));
+                        if head > 0 {
+                            let size = (sends.of(reader).1 as u64).to_ne_bytes();
+                            mine.write(to + place(reader) * 8, (&size[..]).into());
+                        }
                         mine.write(to + head + place(reader) * stride(at), input.part(from, len));
                     }
                 })?;
@@ -183,30 +176,17 @@ impl Buffers {
                 let place = operation.buffers.place(member, me);
                 let post = operation.expect(member, position as u64, head + (n - 1) * stride(at), total)?;
                 if head > 0 {
-                    let words = Words::read(&operation, post, place);
-                    if words.size != size as u64 {
+                    let mut sent = [0; 8];
+                    // SAFETY: `sent` is writable, and not used during the copy.
+                    operation.copy(post, place * 8, unsafe { ForeignRoom::new(sent.as_mut_ptr(), 8) });
+                    if u64::from_ne_bytes(sent) != size as u64 {
                         return Err(SharedError::OtherSize { member });
                     }
-                    all_sent += words.all_sent;
-                    blocks.push(Block { member, address: words.address });
                 }
                 let (to, len) = piece(receives.of(member));
                 operation.copy(post, head + place * stride(at), output.part(to, len));
             }
             operation.read_before(position as u64 + 1);
-            if head > 0 && operation.buffers.reads_rest(all_sent + Words::all_sent(me, n, &sends)) {
-                let rest = |member: usize| {
-                    let (to, size) = receives.of(member);
-                    (most, output.part(to + most.min(size), size.saturating_sub(most)))
-                };
-                if operation.read_rest(&blocks, rest, total)? {
-                    if own == own_size && most < own {
-                        copy(input.part(own_from + most, own - most), output.part(own_to + most, own - most));
-                    }
-                    break;
-                }
-                skipped = 1;
-            }
         }
         match own == own_size {
             true => Ok(()),

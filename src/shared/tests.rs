@@ -2,7 +2,6 @@
 
 use crate::layout::Layout;
 use crate::{Buffers, Parts, Reduction, SharedError, Waiting};
-use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom, Region};
 use ntbring_rma::operate::{Kind, Op};
 use proptest::prelude::*;
@@ -233,27 +232,6 @@ fn kinds() -> impl Strategy<Value = Kindness> {
     ]
 }
 
-/// The kernel copies of a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Reading {
-    None,
-    All,
-    /// They fail at one member, although all have been found possible.
-    Refused,
-}
-
-impl Reading {
-    fn permit(self, buffers: &mut Buffers) {
-        let mut all = vec![KernelCopy::probe(std::process::id(), KernelCopy::probe_address()).ok(); buffers.members()];
-        if self == Reading::Refused && buffers.me() == 1 {
-            all.fill(None);
-        }
-        if self != Reading::None {
-            buffers.read_by(all);
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
@@ -262,11 +240,9 @@ proptest! {
         grain in prop_oneof![Just(4096usize), Just(1 << 15), Just(1 << 17)],
         calls in prop::collection::vec((kinds(), prop_oneof![0usize..20, 1000usize..1100, 0usize..60_000]), 1..8),
         sleeps in any::<bool>(),
-        reading in prop_oneof![Just(Reading::None), Just(Reading::All), Just(Reading::Refused)],
     ) {
         group(members, grain, |buffers, waiting| {
             waiting.sleeps = sleeps;
-            reading.permit(buffers);
             for (turn, &(kind, n)) in calls.iter().enumerate() {
                 execute(buffers, waiting, kind, n, turn);
             }
