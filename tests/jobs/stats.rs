@@ -1,6 +1,6 @@
 //! `ntbring stats`: the counters of a running job.
 
-use crate::harness::{busy, tool, Job, Stats};
+use crate::harness::{busy, tool, Job, Stats, WITHOUT_LANES};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
