@@ -36,6 +36,10 @@ impl Membership {
     pub fn direct_producer(&self, rank: u32) -> Result<DirectLane<Producer>, NtbError> {
         let lanes = self.direct_lanes_with(rank).ok_or_else(|| self.no_direct_lane(rank))?;
         let mailbox = Mailbox::open(&self.external_peer_addresses()[rank as usize].mailbox)?;
+        if !lanes.fit(&mailbox) {
+            let what = "its lanes have another size (NTBRING_LOCAL_LANE)";
+            return Err(HostError::Foreign { pid: self.pid(rank), what }.into());
+        }
         lanes.back(&mailbox, self.rank)?;
         let (lane, head) = lanes.lane(&mailbox, self.rank)?;
         self.with_doorbell(rank, Producer::new(OutWindow::new(lane), InWindow::new(head)))

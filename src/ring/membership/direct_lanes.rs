@@ -21,12 +21,14 @@ impl DirectLanes {
         &self.mailbox
     }
 
-    /// Allocates the lane from a rank behind a mailbox. Fails if the owner of the mailbox has lanes of another size.
+    /// Returns true if lanes behind another process's mailbox are where this process's settings have them.
+    pub fn fit(&self, mailbox: &Mailbox) -> bool {
+        mailbox.size() == self.mailbox.size()
+    }
+
+    /// Allocates the lane from a rank behind a mailbox.
     pub fn back(&self, mailbox: &Mailbox, from: u32) -> Result<(), HostError> {
         let (layout, total) = (&self.layout, self.layout.total());
-        if mailbox.size() != self.mailbox.size() {
-            return Err(HostError::Beyond { offset: total, len: mailbox.size(), size: self.mailbox.size() });
-        }
         mailbox.back_area(total, 0, layout.heads() as u64)?;
         mailbox.back_area(total, layout.lane(from) as u64, layout.lane_pages() as u64)
     }
