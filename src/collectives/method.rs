@@ -10,12 +10,12 @@ use crate::schedule::{Plan, Schedule};
 
 /// Sizes in bytes of the parts in which long vectors are passed on, so that all hosts copy at once (pipelining): of vectors
 /// below the length `LONG`, and of others. `cargo xtask sim collectives` showed that shorter ones cost more than they save.
-const SEGMENTS: [u64; 2] = [8192, 16384];
-const LONG: u64 = 2 << 20;
+const SEGMENTS: [u64; 2] = [16384, 32768];
+const LONG: u64 = 512 << 10;
 
 /// Least lengths in bytes, for each rank, of vectors of which half goes all the way round in each direction: twice the
 /// bandwidth, and twice as many hops. A reduction gains more, since its root has half of the work.
-const HALVES_BROADCAST_MIN: u64 = 131_072;
+const HALVES_BROADCAST_MIN: u64 = 1 << 20;
 const HALVES_REDUCE_MIN: u64 = 16384;
 
 /// Least number of ranks on a ring on which not all are neighbours, so that passing blocks on from rank to rank avoids

@@ -3,7 +3,7 @@
 use super::*;
 
 fn bcast() -> ntbring_collective_t {
-    let (kind, elements) = (NTBRING_BCAST as i32, 10000);
+    let (kind, elements) = (NTBRING_BCAST as i32, 18192);
     ntbring_collective_t { kind, ranks: 4, rank: 1, root: 0, elements, element_size: 1, in_place: 0 }
 }
 
@@ -28,12 +28,12 @@ fn a_broadcast_is_passed_on() {
     }
     assert_eq!(schedule.scratch, 0);
     let expected = [
-        (NTBRING_STEP_RECEIVE, 0, 0, 8192),
-        (NTBRING_STEP_RECEIVE, 0, 8192, 1808),
-        (NTBRING_STEP_RECEIVED, 0, 0, 8192),
-        (NTBRING_STEP_SEND, 2, 0, 8192),
+        (NTBRING_STEP_RECEIVE, 0, 0, 16384),
+        (NTBRING_STEP_RECEIVE, 0, 16384, 1808),
+        (NTBRING_STEP_RECEIVED, 0, 0, 16384),
+        (NTBRING_STEP_SEND, 2, 0, 16384),
         (NTBRING_STEP_RECEIVED, 0, 0, 1808),
-        (NTBRING_STEP_SEND, 2, 8192, 1808),
+        (NTBRING_STEP_SEND, 2, 16384, 1808),
         (NTBRING_STEP_SENT, 0, 0, 0),
         (NTBRING_STEP_SENT, 0, 0, 0),
     ];
