@@ -26,7 +26,7 @@ impl DirectLanes {
         mailbox.size() == self.mailbox.size()
     }
 
-    /// Allocates the lane from a rank behind a mailbox.
+    /// Allocates the lane from a rank behind a mailbox, and the heads.
     pub fn back(&self, mailbox: &Mailbox, from: u32) -> Result<(), HostError> {
         let (layout, total) = (&self.layout, self.layout.total());
         mailbox.back_area(total, 0, layout.heads() as u64)?;
