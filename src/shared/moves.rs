@@ -41,7 +41,7 @@ impl Parts<'_> {
 
 impl Buffers {
     /// Returns the number of bytes of a block that are posted at a time.
-    fn piece(&self, block: usize) -> usize {
+    pub(crate) fn piece(&self, block: usize) -> usize {
         block.div_ceil(PIECES).next_multiple_of(LINE).max(PIECE_MIN).min(self.grain)
     }
 

@@ -114,12 +114,18 @@ impl Buffers {
         reduction: &mut Reduction,
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
-        match input.len() <= WHOLE_MAX.min(self.layout.cell()) {
+        let whole = match (self.members(), root) {
+            // The other member would send back half of the result.
+            (2, Some(_)) => usize::MAX,
+            _ => WHOLE_MAX.min(self.layout.cell()),
+        };
+        match input.len() <= whole {
             true => self.reduce_whole(root, input, output, reduction, waiting),
             false => self.reduce_slices(root, input, output, reduction, waiting),
         }
     }
 
+    /// Each member that gets the result combines all elements.
     fn reduce_whole(
         &mut self,
         root: Option<usize>,
@@ -128,17 +134,25 @@ impl Buffers {
         reduction: &mut Reduction,
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
-        let (len, me) = (input.len(), self.me);
+        let (len, me, element) = (input.len(), self.me, reduction.element);
+        let piece = (self.piece(len) / element).max(1) * element;
         let mut operation = Operation::begin(self, waiting);
-        if root != Some(me) {
-            operation.post(0, len, len as u64, |mine, to| mine.write(to, input))?;
-        }
-        let Some(output) = output else { return Ok(()) };
         let mut posts = Posts::new();
-        for member in operation.buffers.others() {
-            posts.push((operation.expect(member, 0, len, len as u64)?, 0));
+        for position in 0..len.div_ceil(piece).max(1) {
+            let at = position * piece;
+            let (from, position) = (input.part(at, piece.min(len - at)), position as u64);
+            if root != Some(me) {
+                operation.post(position, from.len(), len as u64, |mine, to| mine.write(to, from))?;
+            }
+            let Some(output) = output else { continue };
+            posts.clear();
+            for member in operation.buffers.others() {
+                posts.push((operation.expect(member, position, from.len(), len as u64)?, 0));
+            }
+            let to = output.part(at, from.len());
+            fold(&operation, &posts, from.address(), to.address(), from.len() / element, reduction);
+            operation.read_before(position + 1);
         }
-        fold(&operation, &posts, input.address(), output.part(0, len).address(), len / reduction.element, reduction);
         Ok(())
     }
 

@@ -3,18 +3,77 @@
 use crate::arithmetic::Reduction;
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
-use crate::operation::Operation;
+use crate::operation::{copy, Operation, Post};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use smallvec::SmallVec;
 
 /// Least number of bytes that pass from member to member at a time.
 const PIECE_MIN: usize = 4 << 10;
+
+/// Largest vector, bytes, that members take from all members before them, instead of the sum from the one before: members
+/// that share cores then run in any order.
+const WHOLE_MAX: usize = 4 << 10;
 
 impl Buffers {
     /// Stores the combination of the vectors of members 0 to this one in `output`; without this one's if it is not
     /// `inclusive`, and then member 0's output stays as it is. `input` may be the output.
     ///
-    /// A piece of the vector passes from member to member, so all of them combine at the same time.
+    /// Of a long vector a piece passes from member to member, so all of them combine at the same time.
     pub fn scan(
+        &mut self,
+        inclusive: bool,
+        input: ForeignBytes,
+        output: ForeignRoom,
+        reduction: &mut Reduction,
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), SharedError> {
+        match input.len() <= WHOLE_MAX.min(self.layout.cell()) {
+            true => self.scan_whole(inclusive, input, output, reduction, waiting),
+            false => self.scan_pieces(inclusive, input, output, reduction, waiting),
+        }
+    }
+
+    fn scan_whole(
+        &mut self,
+        inclusive: bool,
+        input: ForeignBytes,
+        output: ForeignRoom,
+        reduction: &mut Reduction,
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), SharedError> {
+        let (len, me, last) = (input.len(), self.me, self.me + 1 == self.members());
+        let mut operation = Operation::begin_of_some(self, waiting);
+        if !last {
+            operation.post(0, len, len as u64, |mine, to| mine.write(to, input))?;
+        }
+        let mut before = SmallVec::<[Post; 8]>::new();
+        for member in 0..me {
+            before.push(operation.expect(member, 0, len, len as u64)?);
+        }
+        // The sum grows towards member 0, so this member's own elements are read before they are overwritten.
+        let mut sum = match (inclusive, before.pop()) {
+            (true, own) => {
+                before.extend(own);
+                input
+            }
+            // SAFETY: inside the member's buffer (checked), which the operation keeps mapped.
+            (false, Some(post)) => unsafe { ForeignBytes::new(operation.bytes(post, 0, len), len) },
+            (false, None) => return Ok(()),
+        };
+        if before.is_empty() {
+            copy(sum, output);
+        }
+        for &post in before.iter().rev() {
+            let elements = len / reduction.element;
+            // SAFETY: all have `len` bytes: the post (checked), and the buffers of the application.
+            unsafe { reduction.combine(output.address(), operation.bytes(post, 0, len), sum.address(), elements) };
+            // SAFETY: a room of the application is readable, too.
+            sum = unsafe { ForeignBytes::new(output.address(), len) };
+        }
+        Ok(())
+    }
+
+    fn scan_pieces(
         &mut self,
         inclusive: bool,
         input: ForeignBytes,
@@ -53,7 +112,7 @@ impl Buffers {
             match before {
                 Some(post) if !inclusive => operation.copy(post, 0, to),
                 None if inclusive && from.address() != to.address().cast_const() => {
-                    crate::operation::copy(from, to);
+                    copy(from, to);
                 }
                 _ => {}
             }
