@@ -64,10 +64,12 @@ unsafe fn each<T: Copy>(to: *mut u8, a: *const u8, b: *const u8, count: usize, f
     }
 }
 
-/// Combines elements of a known type. Returns false if the operation is left to the caller.
+/// Combines elements of a known type, with the widest vectors that this processor has: narrow ones leave less room for
+/// loads on their way from another core's cache. Returns false if the operation is left to the caller.
 ///
 /// # Safety
 /// As [`Reduction::combine`].
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
 unsafe fn combine_known(op: Op, kind: Kind, to: *mut u8, a: *const u8, b: *const u8, count: usize) -> bool {
     macro_rules! common {
         ($t:ty, $sum:expr, $product:expr) => {

@@ -53,7 +53,7 @@ impl Buffers {
 
     /// Waits until all members have begun the barrier.
     pub fn barrier(&mut self, waiting: &mut dyn Waiting) -> Result<(), SharedError> {
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin(self, 0, waiting);
         operation.post(0, 0, 0, |_, _| ())?;
         for member in operation.buffers.others() {
             operation.expect(member, 0, 0, 0)?;
@@ -64,7 +64,7 @@ impl Buffers {
     /// Copies the contents of the root's `data` to that of all members.
     pub fn broadcast(&mut self, root: usize, data: ForeignRoom, waiting: &mut dyn Waiting) -> Result<(), SharedError> {
         let (len, piece) = (data.len(), self.piece(data.len()));
-        let mut operation = Operation::begin_of_some(self, waiting);
+        let mut operation = Operation::begin_of_some(self, piece.min(len), waiting);
         let is_root = operation.buffers.me == root;
         for position in 0..len.div_ceil(piece).max(1) {
             let at = position * piece;
@@ -94,7 +94,7 @@ impl Buffers {
     ) -> Result<(), SharedError> {
         let (largest, me, piece) = (parts.largest(), self.me, self.grain);
         let own = parts.of(me);
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin(self, piece.min(largest.max(input.len())), waiting);
         for position in 0..largest.max(input.len()).div_ceil(piece).max(1) {
             let at = position * piece;
             let has = |size: usize| at < size || at == 0;
@@ -141,7 +141,7 @@ impl Buffers {
             Parts::Equal(size) => most.min(size - at),
             Parts::Each(_) => most,
         };
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin(self, sizes + (n - 1) * stride(0), waiting);
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
         let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));

@@ -20,6 +20,8 @@ pub(crate) struct Operation<'a> {
     read: u64,
     /// True if every member posts.
     all_post: bool,
+    /// Distance of posts, bytes.
+    stride: usize,
 }
 
 impl Drop for Operation<'_> {
@@ -38,15 +40,16 @@ pub(crate) struct Post {
 }
 
 impl<'a> Operation<'a> {
-    /// Begins the next collective.
-    pub fn begin(buffers: &'a mut Buffers, waiting: &'a mut dyn Waiting) -> Operation<'a> {
+    /// Begins the next collective, of which no post has more than `largest` bytes: the same number at all members.
+    pub fn begin(buffers: &'a mut Buffers, largest: usize, waiting: &'a mut dyn Waiting) -> Operation<'a> {
         buffers.begin();
-        Operation { buffers, waiting, read: 0, all_post: true }
+        let stride = largest.next_multiple_of(LINE).min(buffers.layout.cell());
+        Operation { buffers, waiting, read: 0, all_post: true, stride }
     }
 
     /// As [`Operation::begin`], for a collective in which not all members post.
-    pub fn begin_of_some(buffers: &'a mut Buffers, waiting: &'a mut dyn Waiting) -> Operation<'a> {
-        let mut operation = Operation::begin(buffers, waiting);
+    pub fn begin_of_some(buffers: &'a mut Buffers, largest: usize, waiting: &'a mut dyn Waiting) -> Operation<'a> {
+        let mut operation = Operation::begin(buffers, largest, waiting);
         operation.all_post = false;
         operation
     }
@@ -121,7 +124,7 @@ impl<'a> Operation<'a> {
         fill: impl FnOnce(&OutWindow, usize),
     ) -> Result<(), SharedError> {
         let collective = self.buffers.collective;
-        let Place { cell, contents, read } = self.buffers.layout.place(collective, position, len);
+        let Place { cell, contents, read } = self.buffers.layout.place(collective, position, len, self.stride);
         for member in self.buffers.others() {
             if self.buffers.seen[member] < read {
                 let look = |buffers: &mut Buffers| {
@@ -135,7 +138,7 @@ impl<'a> Operation<'a> {
         }
         let buffers = &mut *self.buffers;
         let mine = &buffers.all[buffers.me];
-        assert!(len <= buffers.layout.cell() && position < POSTS_MAX, "a post fits a cell and a tag");
+        assert!(len <= self.stride && position < POSTS_MAX, "a post fits a cell and a tag");
         fill(&buffers.mine, contents);
         mine.word(cell + 8).store(len as u64, Ordering::Relaxed);
         mine.word(cell + 16).store(total, Ordering::Relaxed);
@@ -147,11 +150,11 @@ impl<'a> Operation<'a> {
     /// Waits for a member's post, which must have `len` bytes, and be of a collective of size `total`.
     pub fn expect(&mut self, member: usize, position: u64, len: usize, total: u64) -> Result<Post, SharedError> {
         let collective = self.buffers.collective;
-        let Place { cell, contents, .. } = self.buffers.layout.place(collective, position, len);
+        let Place { cell, contents, .. } = self.buffers.layout.place(collective, position, len, self.stride);
         let (wanted, left) = (tag(collective, position + 1), tag(collective + 1, 0));
         // Where a post of another size would be.
         let other_len = if len <= INLINE { INLINE + 1 } else { INLINE };
-        let other = self.buffers.layout.place(collective, position, other_len).cell;
+        let other = self.buffers.layout.place(collective, position, other_len, self.stride).cell;
         let all_post = self.all_post;
         let is_due = |buffers: &Buffers, of: usize| {
             let posts = of == member || all_post;

@@ -136,7 +136,7 @@ impl Buffers {
     ) -> Result<(), SharedError> {
         let (len, me, element) = (input.len(), self.me, reduction.element);
         let piece = (self.piece(len) / element).max(1) * element;
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin(self, piece.min(len), waiting);
         let mut posts = Posts::new();
         for position in 0..len.div_ceil(piece).max(1) {
             let at = position * piece;
@@ -168,7 +168,7 @@ impl Buffers {
         let element = reduction.element;
         let slices = Slices { members, count: input.len() / element, element, most: elements_each(self, element) };
         let rounds = slices.rounds();
-        let mut operation = Operation::begin(self, waiting);
+        let mut operation = Operation::begin(self, (members - 1) * slices.bytes(0, 0).1, waiting);
         // Inputs of a round are posted before the results of the one before it, so that members wait less.
         let inputs_at = |round: usize| (2 * round).saturating_sub(1) as u64;
         let results_at = |round: usize| 2 * round as u64 + 2;
@@ -244,7 +244,8 @@ impl Buffers {
             ((begin(member) + at) * element, (counts[member] - at).min(most) * element)
         };
         let others_of = |member: usize| (0..counts.len()).filter(move |&m| m != member);
-        let mut operation = Operation::begin(self, waiting);
+        let largest = (counts.len() - 1) * counts.iter().max().map_or(0, |&count| count.min(most)) * element;
+        let mut operation = Operation::begin(self, largest, waiting);
         let mut posts = Posts::new();
         for position in 0..counts.iter().max().map_or(0, |&count| count.div_ceil(most)) {
             let length = |member: usize| others_of(member).map(|m| piece(m, position).1).sum::<usize>();

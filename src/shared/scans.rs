@@ -42,7 +42,7 @@ impl Buffers {
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
         let (len, me, last) = (input.len(), self.me, self.me + 1 == self.members());
-        let mut operation = Operation::begin_of_some(self, waiting);
+        let mut operation = Operation::begin_of_some(self, len, waiting);
         if !last {
             operation.post(0, len, len as u64, |mine, to| mine.write(to, input))?;
         }
@@ -84,7 +84,7 @@ impl Buffers {
         let (element, total, len) = (reduction.element, input.len() as u64, input.len());
         let piece = ((self.grain / self.members()).max(PIECE_MIN).min(self.grain) / element).max(1) * element;
         let (me, last) = (self.me, self.me + 1 == self.members());
-        let mut operation = Operation::begin_of_some(self, waiting);
+        let mut operation = Operation::begin_of_some(self, piece.min(len), waiting);
         let mut sums = vec![0u8; piece.min(len)];
         for position in 0..len.div_ceil(piece) {
             let at = position * piece;
