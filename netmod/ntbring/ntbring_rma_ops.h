@@ -134,8 +134,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_fetch_and_op(const void *origin_addr, 
     MPIDI_NTBRING_UNUSED(addr);
     MPIDI_NTBRING_UNUSED(winattr);
     if (MPIDI_NTBRING_target(target_rank, win)) {
-        return MPIDI_NTBRING_fetch_and_op(origin_addr, result_addr, datatype, target_rank,
-                                          target_disp, op, win);
+        return MPIDI_NTBRING_update(origin_addr, result_addr, 1, datatype, target_rank,
+                                    target_disp, op, win);
     }
     return MPIDI_NTBRING_far_accumulate(origin_addr, 1, datatype, result_addr, 1, datatype,
                                         target_rank, target_disp, 1, datatype, op, win, NULL);
