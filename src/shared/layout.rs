@@ -9,8 +9,7 @@
 //! ```
 //!
 //! A collective's cells lie one behind the other, and are as large as its largest post: then the processor fetches the next
-//! cell ahead, as it does with any memory that is read in order. With gaps between them a reduction of 64 KiB by two
-//! members on cores with their own caches takes half as long again.
+//! cell ahead, as it does with any memory that is read in order.
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
