@@ -184,8 +184,8 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_put_or_get(bool is_get, void *origin_
  * datatype engine, which starts slowly. */
 #define MPIDI_NTBRING_UPDATE_MAX 64
 
-/* Combines elements of a predefined datatype with those at the target. result_addr: gets the
- * elements that were there; NULL: nothing does. */
+/* Combines elements of a predefined datatype with those at the target. result_addr: where the
+ * elements that were there before are stored; may be NULL. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NTBRING_update(const void *origin_addr, void *result_addr,
                                                   MPI_Aint count, MPI_Datatype datatype,
                                                   int target_rank, MPI_Aint target_disp, MPI_Op op,

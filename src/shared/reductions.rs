@@ -9,8 +9,8 @@ use crate::operation::{Operation, Post};
 use ntbring_memory::{ForeignBytes, ForeignRoom, OutWindow};
 use smallvec::SmallVec;
 
-/// Largest vector, bytes, of which each member combines all elements: one step instead of two.
-const WHOLE_MAX: usize = 4 << 10;
+/// Largest vector, bytes, that each member combines itself from the vectors of the others: one step instead of several.
+pub(crate) const WHOLE_MAX: usize = 4 << 10;
 
 /// Posts of all other members, and the places of this member's bytes in them.
 type Posts = SmallVec<[(Post, usize); 8]>;

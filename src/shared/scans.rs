@@ -4,15 +4,12 @@ use crate::arithmetic::Reduction;
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::operation::{copy, Operation, Post};
+use crate::reductions::WHOLE_MAX;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use smallvec::SmallVec;
 
 /// Least number of bytes that pass from member to member at a time.
 const PIECE_MIN: usize = 4 << 10;
-
-/// Largest vector, bytes, that members take from all members before them, instead of the sum from the one before: members
-/// that share cores then run in any order.
-const WHOLE_MAX: usize = 4 << 10;
 
 impl Buffers {
     /// Stores the combination of the vectors of members 0 to this one in `output`; without this one's if it is not
@@ -33,6 +30,7 @@ impl Buffers {
         }
     }
 
+    /// Each member combines the vectors of all before it, so that members which share cores may run in any order.
     fn scan_whole(
         &mut self,
         inclusive: bool,
@@ -73,6 +71,7 @@ impl Buffers {
         Ok(())
     }
 
+    /// Each member combines its vector with the sum that the one before it posts.
     fn scan_pieces(
         &mut self,
         inclusive: bool,
