@@ -73,7 +73,8 @@ impl Layout {
         CONTENTS + 2 * CELLS * self.cell
     }
 
-    /// Returns the place of a post of `len` bytes, of a collective whose posts are `stride` bytes apart.
+    /// Returns the place of a post of `len` bytes, of a collective (they are numbered from 1) whose posts are `stride`
+    /// bytes apart.
     pub(crate) fn place(self, collective: u64, position: u64, len: usize, stride: usize) -> Place {
         if position == 0 && len <= INLINE {
             let cell = 2 * LINE + (collective % SMALL) as usize * LINE;
@@ -114,7 +115,7 @@ mod tests {
                 CELL.contains(&layout.cell()) && members * layout.bytes() <= (GROUP_BYTES * 9 / 8).max(members << 17)
             );
             let place = |collective, position, len| layout.place(collective, position, len, layout.cell());
-            let large = (0..2).flat_map(|c| (0..CELLS as u64).map(move |i| (c, i, INLINE + 1)));
+            let large = (1..=2).flat_map(|c| (0..CELLS as u64).map(move |i| (c, i, INLINE + 1)));
             let large: Vec<_> = large.map(|(c, i, len)| place(c, i, len)).collect();
             let small = (1..=SMALL).map(|c| (place(c, 0, INLINE).cell, LINE));
             let tags = large.iter().map(|place| (place.cell, LINE));
