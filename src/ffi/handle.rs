@@ -6,7 +6,7 @@ use super::{argument, Failure};
 use ::ntbring_endpoint::settings::TABLE;
 use ::ntbring_endpoint::Settings;
 use ::ntbring_endpoint::{Endpoint, Idle};
-use ntbring_host::sidecar;
+use ntbring_host::{keep_freed_memory, sidecar};
 use ntbring_ring::join::{Candidate, Card, JoinError};
 use ntbring_ring::liveness::Monitor;
 use ntbring_ring::Topology;
@@ -97,6 +97,7 @@ fn values(loaded: &Loaded<Settings>) -> Vec<CString> {
 impl Handle {
     pub fn open(job: &ntbring_job_t, host_of: &[i32]) -> Result<Handle, Failure> {
         let (rank, vci) = (job.rank as u32, job.vci as u32);
+        keep_freed_memory();
         let loaded = Settings::load()?;
         let values = values(&loaded);
         let Loaded { mut settings, remark, warnings, .. } = loaded;

@@ -8,6 +8,7 @@
 //! | `host_memory` | memory that all processes of a host share |
 //! | `file_tag` | the kinds of memory files, for tools |
 //! | `segment`, `window_lock` | memory of one process that other processes map, with its locks |
+//! | `allocator` | memory that the C library keeps for reuse |
 //! | `resident` | pages of this process that have contents |
 //! | `mailbox`, `stats_page` | messages between processes of different jobs; counters for tools |
 //! | `running` | discovery of the hosts and processes of running jobs, for tools |
@@ -24,6 +25,7 @@
 //! A memory file has no name, so the kernel frees it when the last process that maps it has ended, however it ended.
 //! Other processes of the same user open it through `/proc/PID/fd`, which the kernel refuses to other users.
 
+mod allocator;
 mod backoff;
 pub mod barrier;
 mod cgroup;
@@ -50,6 +52,7 @@ pub mod thread;
 mod watch;
 mod window_lock;
 
+pub use allocator::keep_freed_memory;
 pub use backoff::backoff;
 pub use error::HostError;
 pub use file_name::FileName;
