@@ -46,8 +46,12 @@ fn an_end_that_concerns_a_part_of_the_ranks_ends_the_job() {
                 _ => 37,
             };
             assert_eq!(ended.status.code(), Some(code), "{mode} {by}: {}\n{}", ended.stdout, ended.stderr);
-            let (by_whom, of_mpiexec) = (format!(", 37) - process {}", by / 2), format!("EXIT CODE: {code}"));
-            let words = if mode == "part" { ["MPI_Abort(comm=", &by_whom] } else { ["BAD TERMINATION", &of_mpiexec] };
+            let by_whom = format!(", 37) - process {}", by / 2);
+            let words = match mode {
+                "part" => ["MPI_Abort(comm=", &by_whom],
+                "quit" => ["mpiexec: rank ", ") has ended without MPI_Finalize while others of its host were running"],
+                _ => ["mpiexec: rank ", ") has ended with exit code 37 without MPI_Finalize"],
+            };
             if code != 0 {
                 ended.failed_saying(&words);
             }

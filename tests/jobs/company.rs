@@ -42,7 +42,7 @@ fn forwarder_threads_stay_off_cores_that_ranks_are_bound_to() {
         return eprintln!("one core: nothing to stay off");
     }
     assert_eq!(forwarder_threads_of(busy(4, 1)), vec![cores.clone(); 4]);
-    let bound = busy(4, 1).option("-bind-to").option(&format!("user:{first}"));
+    let bound = busy(4, 1).option("-bind-to").option(&format!("user:{first}x4"));
     assert_eq!(forwarder_threads_of(bound), vec![others.to_vec(); 4], "ranks are bound to {first}");
     // The job must not use cores that mpiexec itself may not use.
     let within = busy(4, 1).under(&["taskset", "-c", &first.to_string()]);

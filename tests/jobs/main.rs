@@ -11,6 +11,7 @@ mod bad_input;
 mod common;
 mod company;
 mod death;
+mod ends;
 mod faults;
 mod harness;
 mod liveness;

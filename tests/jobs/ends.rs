@@ -1,0 +1,234 @@
+//! Ends of jobs: mpiexec's exit code, the one line that it prints, and nobody is left or waited for.
+
+use crate::harness::*;
+use std::time::{Duration, Instant};
+
+/// Hosts and ranks of each.
+const LAYOUTS: [(usize, usize); 3] = [(1, 4), (4, 1), (2, 2)];
+/// Time limit for a job to start, fail and end, on a machine that has other work too.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Returns the number that follows a word in the output of a job.
+fn number(ended: &Ended, word: &str) -> i32 {
+    let after = ended.stdout.split(word).nth(1).and_then(|rest| rest.split_whitespace().next());
+    after.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {word:?}: {}", all_of(ended)))
+}
+
+/// Returns all that is known of the end of a job.
+fn all_of(ended: &Ended) -> String {
+    format!("{:?}\n{}{}", ended.status, ended.stdout, ended.stderr)
+}
+
+/// Returns the parent of a process.
+fn parent(pid: i32) -> i32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process exists");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("each process has a parent");
+    line.trim().parse().expect("a number")
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn the_end_of_one_rank_decides_on_the_exit_code_and_is_told_in_one_line() {
+    // The end, mpiexec's exit code, the call that MPI itself reports, and the end of mpiexec's line.
+    const ENDS: [([&str; 2], i32, &str, &str); 7] = [
+        (["_exit", "3"], 3, "", "has ended with exit code 3 without MPI_Finalize"),
+        (["exit", "21"], 21, "", "has ended with exit code 21 without MPI_Finalize"),
+        (["signal", "9"], 137, "", "was killed by signal 9 (Killed)"),
+        (["signal", "11"], 139, "", "was killed by signal 11 (Segmentation fault)"),
+        (["abort", "7"], 7, "MPI_Abort(MPI_COMM_WORLD, 7)", "has ended the job with exit code 7"),
+        (["abort", "256"], 1, "MPI_Abort(MPI_COMM_WORLD, 256)", "has ended the job with exit code 1"),
+        (["abortself", "9"], 9, "MPI_Abort(MPI_COMM_SELF, 9)", "has ended with exit code 9 without MPI_Finalize"),
+    ];
+    let before = shm();
+    for (hosts, per_host) in LAYOUTS {
+        for (end, code, of_mpi, of_mpiexec) in ENDS {
+            let by = fastrand::usize(0..hosts * per_host);
+            let ended = Job::new(hosts, per_host, &["ends", end[0], &by.to_string(), end[1]]).start().end_of_all(SOON);
+            let text = format!("{end:?} {by} of {hosts}x{per_host}: {}", all_of(&ended));
+            assert_eq!(ended.status.code(), Some(code), "{text}");
+            let (host, pid) = (by / per_host, number(&ended, "process "));
+            let mut lines: Vec<&str> = ended.stderr.lines().collect();
+            let last = format!("mpiexec: rank {by} on host h{host} (process {pid}) {of_mpiexec}");
+            assert_eq!(lines.pop(), Some(&last[..]), "{text}");
+            if !of_mpi.is_empty() {
+                let line = lines.pop().unwrap_or_default();
+                assert!(line.starts_with("Abort(") && line.contains(&format!("on node {by} ")), "{text}");
+                assert!(line.contains(of_mpi), "{text}");
+            }
+            assert!(lines.is_empty() && ended.stdout == format!("process {pid}\n"), "{text}");
+            nothing_left(&before);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn the_cause_counts_and_not_the_errors_of_those_that_wait_for_the_dead() {
+    for (hosts, per_host) in LAYOUTS {
+        for (end, code) in [(["signal", "9"], 137), (["_exit", "3"], 3), (["signal", "11"], 139)] {
+            for by in 0..hosts * per_host {
+                let call = ["ends", end[0], &by.to_string(), end[1], "waiting"];
+                let ended = Job::new(hosts, per_host, &call).start().end_of_all(SOON);
+                let text = format!("{call:?} on {hosts}x{per_host}: {}", all_of(&ended));
+                assert_eq!(ended.status.code(), Some(code), "{text}");
+                let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("mpiexec")).collect();
+                let (host, pid) = (by / per_host, number(&ended, "process "));
+                let who = format!("mpiexec: rank {by} on host h{host} (process {pid}) ");
+                assert!(lines.len() == 1 && lines[0].starts_with(&who), "{text}");
+                assert!(!text.contains("HYD") && !text.contains("assert"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_fatal_mpi_error_is_told_by_mpi_and_its_place_by_mpiexec() {
+    for (hosts, per_host) in LAYOUTS {
+        let ended = Job::new(hosts, per_host, &["ends", "error", "3"]).start().end_of_all(SOON);
+        let text = all_of(&ended);
+        assert!(ended.status.code().is_some_and(|code| code != 0), "{text}");
+        let (host, pid) = (3 / per_host, number(&ended, "process "));
+        let line = format!("mpiexec: rank 3 on host h{host} (process {pid}) has ended the job with exit code");
+        assert!(ended.stderr.lines().last().is_some_and(|last| last.starts_with(&line)), "{text}");
+        assert_eq!(ended.stderr.matches("mpiexec").count(), 1, "{text}");
+        assert_eq!(ended.stderr.matches("Abort(").count(), 1, "{text}");
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn exit_codes_after_mpi_finalize_and_without_mpi_are_passed_on_without_a_word() {
+    for (hosts, per_host) in LAYOUTS {
+        for (by, code) in [("3", 5), ("-1", 5), ("-1", 0)] {
+            let call = ["ends", "finalized", by, &code.to_string()];
+            let ended = Job::new(hosts, per_host, &call).start().end_of_all(SOON);
+            assert_eq!((ended.status.code(), &ended.stderr[..]), (Some(code), ""), "{by} of {hosts}x{per_host}");
+        }
+    }
+    for hosts in [1, 4] {
+        let ended = Job::raw(hosts, &["-n", "4", "sh", "-c", "exit 4"]).start().end_of_all(SOON);
+        assert_eq!((ended.status.code(), &ended.stderr[..]), (Some(4), ""), "{hosts} hosts");
+        let ended = Job::raw(hosts, &["-n", "4", "sh", "-c", "[ $PMI_RANK != 2 ] || exit 6"]).start().end_of_all(SOON);
+        assert_eq!((ended.status.code(), &ended.stderr[..]), (Some(6), ""), "{hosts} hosts");
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_signal_to_mpiexec_ends_the_job_with_one_line() {
+    for (hosts, per_host) in LAYOUTS {
+        for (number, name) in [(libc::SIGTERM, "Terminated"), (libc::SIGINT, "Interrupt")] {
+            let job = Job::new(hosts, per_host, &["ends", "wait"]).start();
+            let ranks = job.ranks(4);
+            std::thread::sleep(JOINED);
+            signal(parent(parent(ranks[0].1)), number);
+            let ended = job.end_of_all(SOON);
+            let text = all_of(&ended);
+            assert_eq!(ended.status.code(), Some(128 + number), "{text}");
+            let said = |(rank, pid): &(u32, i32)| {
+                let host = *rank as usize / per_host;
+                format!(
+                    "mpiexec: rank {rank} on host h{host} (process {pid}) was killed by signal {number} ({name}), \
+                     which mpiexec has received and passed on\n"
+                )
+            };
+            assert!(ranks.iter().any(|rank| ended.stderr == said(rank)) && ended.stdout.is_empty(), "{text}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_signal_to_mpiexec_ends_the_job_while_it_starts() {
+    for (hosts, per_host) in LAYOUTS {
+        for _ in 0..10 {
+            let delay = format!("0.{:03}", fastrand::u32(1..150));
+            let job = Job::new(hosts, per_host, &["ends", "wait"]).under(&["timeout", &delay]);
+            let ended = job.start().end_of_all(SOON);
+            let text = format!("after {delay} s on {hosts}x{per_host}: {}", all_of(&ended));
+            assert_eq!(ended.status.code(), Some(124), "{text}");
+            let lines: Vec<&str> = ended.stderr.lines().collect();
+            assert!(lines.len() <= 1 && lines.iter().all(|line| line.contains("signal 15 (Terminated)")), "{text}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_killed_proxy_or_mpiexec_takes_the_job_with_it() {
+    let before = shm();
+    for (hosts, per_host) in LAYOUTS {
+        let job = Job::new(hosts, per_host, &["ends", "wait"]).start();
+        let ranks = job.ranks(4);
+        std::thread::sleep(JOINED);
+        signal(parent(ranks[3].1), libc::SIGKILL);
+        let ended = job.end_of_all(SOON);
+        let text = all_of(&ended);
+        let all: Vec<String> = (4 - per_host..4).map(|rank| rank.to_string()).collect();
+        let whose = format!("h{}, with rank{} {}", hosts - 1, if per_host > 1 { "s" } else { "" }, all.join(", "));
+        let line = format!("mpiexec: the proxy of host {whose}, was killed by signal 9 (Killed)\n");
+        assert_eq!(ended.stderr, line, "{text}");
+        assert!(ended.status.code() == Some(137) && ended.stdout.is_empty(), "{text}");
+
+        let job = Job::new(hosts, per_host, &["ends", "wait"]).start();
+        let ranks = job.ranks(4);
+        std::thread::sleep(JOINED);
+        signal(parent(parent(ranks[0].1)), libc::SIGKILL);
+        let ended = job.end_of_all(SOON);
+        assert!(ended.stderr.is_empty() && ended.stdout.is_empty(), "{}", all_of(&ended));
+        nothing_left(&before);
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_daemon_of_a_rank_is_not_waited_for() {
+    for (hosts, per_host) in LAYOUTS {
+        for (by, files) in [("0", "closed"), ("-1", "closed"), ("2", "open"), ("-1", "open")] {
+            let started = Instant::now();
+            let ended = Job::new(hosts, per_host, &["ends", "daemon", by, files]).run();
+            let took = started.elapsed();
+            let daemons: Vec<&str> = ended.stdout.lines().filter_map(|line| line.strip_prefix("daemon ")).collect();
+            daemons.iter().for_each(|pid| signal(pid.parse().expect("a process id"), libc::SIGKILL));
+            assert_eq!(daemons.len(), if by == "-1" { 4 } else { 1 }, "{}", all_of(&ended));
+            assert!(took < Duration::from_secs(15), "the job took {took:?}");
+            ended.ok();
+        }
+    }
+    // Others that end soon have time for the rest of the output.
+    let script = "exec > >(sleep 0.05; cat); echo all of it";
+    let ended = Job::raw(1, &["-n", "1", "bash", "-c", script]).run().ok();
+    assert_eq!(ended.stdout, "all of it\n");
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn ranks_of_emulated_hosts_are_bound_to_different_cores() {
+    let bound = |(hosts, per_host): (usize, usize), options: &[&str]| {
+        let job = options.iter().fold(Job::new(hosts, per_host, &["ends", "cpus"]), |job, option| job.option(option));
+        let mut lines: Vec<String> = job.run().ok().stdout.lines().map(String::from).collect();
+        lines.sort();
+        assert_eq!(lines.len(), hosts * per_host);
+        lines
+    };
+    let places = |lines: &[String]| {
+        lines.iter().map(|line| line.splitn(3, ' ').nth(2).map(String::from)).collect::<std::collections::BTreeSet<_>>()
+    };
+    if places(&bound((1, 4), &["-bind-to", "core"])).len() < 2 {
+        return eprintln!("there is one core only");
+    }
+    let ways: [&[&str]; 5] = [
+        &["-bind-to", "core"],
+        &["-bind-to", "hwthread"],
+        &["-bind-to", "numa"],
+        &["-bind-to", "user:1,0,0,1"],
+        &["-bind-to", "hwthread", "-map-by", "core"],
+    ];
+    for options in ways {
+        let on_one = bound((1, 4), options);
+        for layout in [(4, 1), (2, 2)] {
+            assert_eq!(bound(layout, options), on_one, "{options:?} on {layout:?}");
+        }
+    }
+}
