@@ -45,18 +45,8 @@ impl Topology {
         let comm = unsafe {
             let mut comm = std::mem::zeroed();
             let (info, none) = (ffi::RSMPI_INFO_NULL, ffi::RSMPI_UNWEIGHTED());
-            let code = ffi::MPI_Dist_graph_create_adjacent(
-                job.world.as_raw(),
-                5,
-                from.as_ptr(),
-                none,
-                5,
-                to.as_ptr(),
-                none,
-                info,
-                0,
-                &mut comm,
-            );
+            let code =
+                ffi::MPI_Dist_graph_create_adjacent(job.world.as_raw(), 5, from.as_ptr(), none, 5, to.as_ptr(), none, info, 0, &mut comm);
             ok(code, "MPI_Dist_graph_create_adjacent");
             comm
         };
@@ -76,7 +66,8 @@ impl Drop for Topology {
     }
 }
 
-const CALLS: [&str; 9] = ["alltoall", "ialltoall", "alltoall_init", "alltoallv", "ialltoallv", "alltoallv_init", "alltoallw", "ialltoallw", "alltoallw_init"];
+const CALLS: [&str; 9] =
+    ["alltoall", "ialltoall", "alltoall_init", "alltoallv", "ialltoallv", "alltoallv_init", "alltoallw", "ialltoallw", "alltoallw_init"];
 
 fn run(job: &Job, topology: &Topology, call: usize, len: usize) {
     let (blocks, n, int) = (topology.wanted.len(), len as c_int, i32::equivalent_datatype().as_raw());

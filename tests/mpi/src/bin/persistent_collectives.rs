@@ -33,8 +33,22 @@ enum Kind {
 use Kind::*;
 
 const KINDS: [Kind; 16] = [
-    Bcast, Gather, Scatter, Allgather, Alltoall, Allreduce, AllreduceInPlace, Reduce, Scan, Exscan, ReduceScatterBlock, ReduceScatter,
-    Gatherv, Scatterv, Allgatherv, Alltoallv,
+    Bcast,
+    Gather,
+    Scatter,
+    Allgather,
+    Alltoall,
+    Allreduce,
+    AllreduceInPlace,
+    Reduce,
+    Scan,
+    Exscan,
+    ReduceScatterBlock,
+    ReduceScatter,
+    Gatherv,
+    Scatterv,
+    Allgatherv,
+    Alltoallv,
 ];
 
 fn value(rank: i32, kind: Kind, at: usize, start: i32) -> i32 {

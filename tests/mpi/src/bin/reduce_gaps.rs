@@ -244,7 +244,11 @@ fn run(job: &Job, shape: &Shape, handles: &Handles, n: usize, way: Way) {
     let name = CALLS[way.call];
     let Way { root, nonblocking, in_place, commutes, .. } = way;
     let wrong = wrong.map(|at| at as isize - into.origin);
-    assert_eq!(wrong, None, "first wrong byte of {name}, {}, {n} elements, root {root}, nonblocking {nonblocking}, in place {in_place}, commutes {commutes}", shape.name);
+    assert_eq!(
+        wrong, None,
+        "first wrong byte of {name}, {}, {n} elements, root {root}, nonblocking {nonblocking}, in place {in_place}, commutes {commutes}",
+        shape.name
+    );
 }
 
 fn main() {

@@ -164,7 +164,8 @@ fn main() {
     unsafe {
         let mut alone = std::mem::zeroed();
         ok(ffi::MPI_Comm_split(job.world.as_raw(), job.rank, 0, &mut alone), "MPI_Comm_split");
-        let places = [(alone, 0, "a communicator of one"), (ffi::RSMPI_COMM_SELF, 0, "MPI_COMM_SELF"), (job.world.as_raw(), job.rank, "the world")];
+        let places =
+            [(alone, 0, "a communicator of one"), (ffi::RSMPI_COMM_SELF, 0, "MPI_COMM_SELF"), (job.world.as_raw(), job.rank, "the world")];
         for (comm, me, name) in places {
             let place = Place { comm, me, name };
             place.freed();
