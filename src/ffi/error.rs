@@ -24,12 +24,13 @@ thread_local! {
 
 /// Returns the text of the calling thread's last error.
 pub fn text() -> *const c_char {
-    TEXT.with(|t| t.borrow().as_ptr())
+    // A thread that is ending has lost its text.
+    TEXT.try_with(|t| t.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 pub fn remember(text: &str) {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-    TEXT.with(|t| *t.borrow_mut() = text);
+    let _ = TEXT.try_with(|t| *t.borrow_mut() = text);
 }
 
 /// Creates the error of a violation of the ABI's contract by the caller.

@@ -1,11 +1,12 @@
 //! More than 2^31 bytes at once between the ranks that are furthest from each other: as one message, as one of a type
-//! with gaps, which is packed on its way, and put into a window. Skipped if there is not enough memory.
+//! with gaps, which is packed on its way, broadcast without blocking, and put into a window. Skipped if there is not
+//! enough memory.
 
 use std::os::raw::{c_int, c_void};
 
 use mpi::ffi;
 use mpi::traits::*;
-use ntbring_mpi_tests::raw::{byte, bytes, class, ok, status, text};
+use ntbring_mpi_tests::raw::{byte, bytes, class, no_request, ok, status, text, wait};
 use ntbring_mpi_tests::{fail, Job};
 
 /// Words of a block, and blocks of a message: 2^31 bytes and 1 MiB in all.
@@ -50,9 +51,33 @@ fn main() {
         }
         job.world.barrier();
     }
+    broadcast(&job, (sender, receiver), &mut memory);
     put(&job, (sender, receiver), &tight, &mut memory);
     drop((tight, loose));
     job.finish();
+}
+
+/// Broadcasts from the sender to the receiver alone, in a communicator of these two.
+fn broadcast(job: &Job, (sender, receiver): (i32, i32), memory: &mut [u64]) {
+    let member = [sender, receiver].contains(&job.rank);
+    if job.rank == sender {
+        fill(memory, 3);
+    } else {
+        memory.fill(0);
+    }
+    let (at, color): (*mut c_void, _) = (memory.as_mut_ptr().cast(), if member { 0 } else { ffi::MPI_UNDEFINED });
+    // SAFETY: the results have valid destinations; members have that many bytes, which are not borrowed.
+    unsafe {
+        let (mut pair, mut request) = (std::mem::zeroed(), no_request());
+        ok(ffi::MPI_Comm_split(job.world.as_raw(), color, job.rank, &mut pair), "MPI_Comm_split");
+        if member {
+            ok(ffi::MPI_Ibcast_c(at, WORDS as ffi::MPI_Count * 8, byte(), 0, pair, &mut request), "MPI_Ibcast_c");
+            ok(wait(&mut request).0, "MPI_Wait");
+            ok(ffi::MPI_Comm_free(&mut pair), "MPI_Comm_free");
+            verify(memory, 3, BLOCK);
+        }
+    }
+    job.world.barrier();
 }
 
 fn put(job: &Job, (sender, receiver): (i32, i32), datatype: &Datatype, memory: &mut [u64]) {
