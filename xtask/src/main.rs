@@ -12,6 +12,7 @@ mod mpi;
 mod mpi_programs;
 mod mpich_test;
 mod namespaces;
+mod package;
 mod parallel;
 mod paths;
 mod process;
@@ -52,6 +53,9 @@ enum Command {
 
     /// Install the result of set-up in any directory, as a tree that can be moved
     Install(install::InstallArgs),
+
+    /// Make packages for users: a Python wheel, Debian packages, a tarball, the sources
+    Package(package::PackageArgs),
 
     /// Run the MPI programs of tests/mpi, each on several rings
     MpiTest(mpi_programs::MpiTestArgs),
@@ -107,6 +111,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args),
         Command::Test(args) => test::run(&args).map(conclude),
         Command::Setup(args) => setup::run(&args).map(|_| ExitCode::SUCCESS),
+        Command::Package(args) => package::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Install(args) => install::run(&args).map(|()| ExitCode::SUCCESS),
         Command::MpiTest(args) => mpi_programs::run(&args).map(conclude),
         Command::ShmemTest(args) => shmem_test::run(&args).map(conclude),

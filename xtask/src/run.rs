@@ -17,7 +17,7 @@ const DEFAULT_HOSTS: usize = 4;
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     /// Hosts of the ring, 1 to 64 [default: 4]
-    #[arg(long, value_name = "H", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "H", value_parser = clap::value_parser!(u8).range(1..=64))]
     hosts: Option<u8>,
 
     /// Ranks, spread over the hosts in blocks [default: one on each host]

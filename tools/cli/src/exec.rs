@@ -30,7 +30,7 @@ pub fn run(args: &ExecArgs) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the installation to which a tool at this path belongs.
-fn prefix(tool: &Path) -> Result<PathBuf, Box<dyn Error>> {
+pub fn prefix(tool: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let prefix = tool.parent().and_then(Path::parent).filter(|p| p.join("lib").join(LIBRARY).exists());
     let prefix = prefix.ok_or_else(|| {
         format!("{} belongs to no installation: there is no lib/{LIBRARY} beside its bin", tool.display())

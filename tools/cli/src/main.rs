@@ -2,10 +2,12 @@
 
 mod bench;
 mod bind;
+mod describe;
 mod exec;
 mod info;
 mod link;
 mod probe;
+mod run;
 mod running;
 mod stats;
 mod topo;
@@ -17,7 +19,7 @@ use std::process::ExitCode;
 
 /// Administers ntbring, the MPI transport for rings of PCIe Non-Transparent Bridges.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "ntbring", version)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -31,6 +33,8 @@ enum Command {
         #[arg(long)]
         config: bool,
     },
+    /// Runs a program, or several, on a ring of emulated hosts: a short form of mpiexec.
+    Run(run::RunArgs),
     /// Shows a network of hosts as its managers discover it: ids, master, links, routes.
     Topo(topo::TopoArgs),
     /// Lists the NTB adapters of this host, what is wrong with each of them, and the command that mends it.
@@ -53,6 +57,8 @@ enum Command {
     /// Measures the best transfer method for each message size on this machine, and saves the thresholds for all
     /// jobs.
     Tune(tune::TuneArgs),
+    /// Prints completions for a shell, or writes the man pages of this tool.
+    Describe(describe::DescribeArgs),
     /// Runs one of the two measuring processes of `tune`.
     #[command(hide = true)]
     TuneRank(tune::RankArgs),
@@ -61,6 +67,7 @@ enum Command {
 fn main() -> ExitCode {
     let done: Result<(), Box<dyn Error>> = match Args::parse().command {
         Command::Info { config } => info::run(config),
+        Command::Run(args) => run::run(&args),
         Command::Topo(args) => topo::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Bind(args) => bind::bind(&args),
@@ -71,6 +78,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Describe(args) => describe::run::<Args>(&args),
         Command::TuneRank(args) => tune::rank(&args),
     };
     match done {
