@@ -113,6 +113,12 @@ impl Handle {
         if let Some(remark) = remark.filter(|_| topology.local_of(rank) == 0 && vci == 0) {
             log::info!("rank {rank}: {remark}");
         }
+        if rank == 0 && vci == 0 && size > 1 && topology.hosts() == 1 {
+            log::info!(
+                "all {size} ranks are on one host, without a ring; `ntbring run -H {size} -n {size} PROGRAM` or `mpiexec \
+                 -launcher fork -hosts h0,h1,...` has them on emulated hosts"
+            );
+        }
         for warning in warnings.iter().filter(|_| rank == 0 && vci == 0) {
             log::warn!("{warning}");
         }

@@ -108,6 +108,16 @@ fn copies_by_the_kernel_that_are_forbidden_are_done_without() {
     }
 }
 
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_job_on_one_host_says_how_to_have_several_to_those_who_want_to_know() {
+    for (level, hosts, per_host, times) in [("info", 1, 4, 1), ("info", 2, 2, 0), ("info", 1, 1, 0), ("warn", 1, 4, 0)]
+    {
+        let ended = Job::new(hosts, per_host, &["hello"]).env("NTBRING_LOG", level).run().ok();
+        assert_eq!(ended.stderr.matches("ranks are on one host").count(), times, "{}", ended.stderr);
+    }
+}
+
 /// A control group with a memory limit, if one can be created here.
 struct Group(PathBuf);
 

@@ -116,6 +116,26 @@ fn exit_codes_after_mpi_finalize_and_without_mpi_are_passed_on_without_a_word() 
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn a_program_that_cannot_be_run_ends_the_job_and_is_named() {
+    let cases = [("./no-such-program", 127, "No such file or directory"), ("/etc", 126, "Permission denied")];
+    for (program, code, why) in cases {
+        // The first ranks run, and would wait for the others for ever.
+        for (hosts, tail) in [(1, vec!["-n", "4", program]), (4, vec!["-n", "4", program])]
+            .into_iter()
+            .chain([1, 4].map(|hosts| (hosts, vec!["-n", "2", "{ends}", "wait", ":", "-n", "2", program])))
+        {
+            let ended = Job::raw(hosts, &tail).start().end_of_all(SOON);
+            let text = format!("{tail:?} on {hosts} hosts: {}", all_of(&ended));
+            assert_eq!(ended.status.code(), Some(code), "{text}");
+            let lines: Vec<&str> = ended.stderr.lines().collect();
+            assert!(lines.len() == 1 && lines[0].starts_with("mpiexec: rank "), "{text}");
+            assert!(lines[0].ends_with(&format!(" cannot run {program}: {why}")), "{text}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn a_signal_to_mpiexec_ends_the_job_with_one_line() {
     for (hosts, per_host) in LAYOUTS {
         for (number, name) in [(libc::SIGTERM, "Terminated"), (libc::SIGINT, "Interrupt")] {
