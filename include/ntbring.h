@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 25
+#define NTBRING_ABI_VERSION 26
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -714,6 +714,13 @@ int ntbring_pmi_hosts(int32_t * host_of, int32_t * hosts);
  * must call no other function of this section but ntbring_pmi_abort. */
 void ntbring_pmi_lock(void);
 void ntbring_pmi_unlock(void);
+
+/* Size in bytes of the record of a process's latest MPI call: a name and a zero byte. */
+#define NTBRING_PMI_CALL_SIZE 64
+
+/* Returns this process's record, zeroes at first, which stays valid until the process ends; NULL if
+ * the process manager wants none. It reports the record's contents if the process fails. */
+char *ntbring_pmi_call_record(void);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,
  * value until the endpoint is closed. */

@@ -88,6 +88,9 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
     MPIDIG_global.rndv_cbs[MPIDI_NTBRING_RNDV] = MPIDI_NTBRING_offer_matched;
     MPIDI_NTBRING_cancel_init();
+    char *record = ntbring_pmi_call_record();
+    if (record)
+        MPIR_last_call = record;
 
     /* before MPICH allocates any shared memory of its own */
     mpi_errno = open_endpoints();

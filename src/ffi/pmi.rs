@@ -2,7 +2,7 @@
 
 use super::abi::*;
 use super::error::{argument, guard, Failure};
-use ntbring_pmi::session;
+use ntbring_pmi::{call_record, session, CALL_RECORD_BYTES};
 use std::ffi::CStr;
 use std::os::raw::c_char;
 
@@ -150,4 +150,17 @@ pub extern "C" fn ntbring_pmi_lock() {
 #[no_mangle]
 pub extern "C" fn ntbring_pmi_unlock() {
     session().turn().give();
+}
+
+const _: () = assert!(CALL_RECORD_BYTES == NTBRING_PMI_CALL_SIZE as usize);
+
+/// Returns the record of the latest MPI call. See `include/ntbring.h`.
+#[no_mangle]
+pub extern "C" fn ntbring_pmi_call_record() -> *mut c_char {
+    let mut record = std::ptr::null_mut();
+    guard(|| {
+        record = call_record().map_or(record, |found| found.cast());
+        Ok(NTBRING_OK as i32)
+    });
+    record
 }

@@ -14,8 +14,8 @@ use super::peers::{
     ntbring_peer_drop,
 };
 use super::pmi::{
-    ntbring_pmi_abort, ntbring_pmi_barrier, ntbring_pmi_close, ntbring_pmi_get, ntbring_pmi_hosts, ntbring_pmi_keep,
-    ntbring_pmi_lock, ntbring_pmi_open, ntbring_pmi_put, ntbring_pmi_unlock,
+    ntbring_pmi_abort, ntbring_pmi_barrier, ntbring_pmi_call_record, ntbring_pmi_close, ntbring_pmi_get,
+    ntbring_pmi_hosts, ntbring_pmi_keep, ntbring_pmi_lock, ntbring_pmi_open, ntbring_pmi_put, ntbring_pmi_unlock,
 };
 use super::schedules::{ntbring_schedule_begin, ntbring_schedule_next};
 use super::segments::{
@@ -141,6 +141,7 @@ same_type! {
     ntbring_pmi_hosts: unsafe extern "C" fn(*mut i32, *mut i32) -> i32,
     ntbring_pmi_lock: unsafe extern "C" fn(),
     ntbring_pmi_unlock: unsafe extern "C" fn(),
+    ntbring_pmi_call_record: unsafe extern "C" fn() -> *mut c_char,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
 }

@@ -6,6 +6,7 @@
 //!
 //! MPICH's own client asks further questions on the same connection while it holds the session's [`Turn`].
 
+mod call_record;
 mod connection;
 mod error;
 mod hosts;
@@ -14,6 +15,7 @@ mod manager;
 mod session;
 mod turn;
 
+pub use call_record::{call_record, CALL_RECORD_BYTES};
 pub use error::PmiError;
 pub use hosts::{parse_mapping, Split};
 pub use job::{Job, Limits};

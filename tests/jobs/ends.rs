@@ -31,13 +31,18 @@ fn parent(pid: i32) -> i32 {
 fn the_end_of_one_rank_decides_on_the_exit_code_and_is_told_in_one_line() {
     // The end, mpiexec's exit code, the call that MPI itself reports, and the end of mpiexec's line.
     const ENDS: [([&str; 2], i32, &str, &str); 7] = [
-        (["_exit", "3"], 3, "", "has ended with exit code 3 without MPI_Finalize"),
-        (["exit", "21"], 21, "", "has ended with exit code 21 without MPI_Finalize"),
-        (["signal", "9"], 137, "", "was killed by signal 9 (Killed)"),
-        (["signal", "11"], 139, "", "was killed by signal 11 (Segmentation fault)"),
+        (["_exit", "3"], 3, "", "has ended with exit code 3 without MPI_Finalize; its last MPI call was MPI_Barrier"),
+        (["exit", "21"], 21, "", "has ended with exit code 21 without MPI_Finalize; its last MPI call was MPI_Barrier"),
+        (["signal", "9"], 137, "", "was killed by signal 9 (Killed); its last MPI call was MPI_Barrier"),
+        (["signal", "11"], 139, "", "was killed by signal 11 (Segmentation fault); its last MPI call was MPI_Barrier"),
         (["abort", "7"], 7, "MPI_Abort(MPI_COMM_WORLD, 7)", "has ended the job with exit code 7"),
         (["abort", "256"], 1, "MPI_Abort(MPI_COMM_WORLD, 256)", "has ended the job with exit code 1"),
-        (["abortself", "9"], 9, "MPI_Abort(MPI_COMM_SELF, 9)", "has ended with exit code 9 without MPI_Finalize"),
+        (
+            ["abortself", "9"],
+            9,
+            "MPI_Abort(MPI_COMM_SELF, 9)",
+            "has ended with exit code 9 without MPI_Finalize; its last MPI call was MPI_Abort",
+        ),
     ];
     let before = shm();
     for (hosts, per_host) in LAYOUTS {
@@ -150,7 +155,7 @@ fn a_signal_to_mpiexec_ends_the_job_with_one_line() {
                 let host = *rank as usize / per_host;
                 format!(
                     "mpiexec: rank {rank} on host h{host} (process {pid}) was killed by signal {number} ({name}), \
-                     which mpiexec has received and passed on\n"
+                     which mpiexec has received and passed on; its last MPI call was MPI_Barrier\n"
                 )
             };
             assert!(ranks.iter().any(|rank| ended.stderr == said(rank)) && ended.stdout.is_empty(), "{text}");
