@@ -755,9 +755,10 @@ int ntbring_count(ntbring_endpoint_t * endpoint, uint32_t index, uint64_t * valu
 
 /* Waits, for a loop that has found nothing to do: spins, yields or sleeps, depending on the number
  * of calls since the last event, until a doorbell rings, but at most for about max_us microseconds.
- * It never fails. Returns the number of polls without an event that the caller may make before it
- * has to call it again. */
-uint32_t ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us);
+ * progress: nonzero if the caller has made progress without an event since its last call, so that
+ * another wait begins. It never fails. Returns the number of polls without an event that the caller
+ * may make before it has to call it again. */
+uint32_t ntbring_idle(ntbring_endpoint_t * endpoint, uint32_t max_us, int32_t progress);
 
 /* Tells that this process will not poll for a while (rests is 1), because it computes or sleeps
  * elsewhere, or that it polls again (0). Packets in transit and requests are then handled at once by

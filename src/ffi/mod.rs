@@ -363,12 +363,12 @@ pub unsafe extern "C" fn ntbring_rest(endpoint: *mut ntbring_endpoint_t, rests: 
 /// # Safety
 /// `endpoint` must be connected. Any thread may call it.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) -> u32 {
+pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32, progress: i32) -> u32 {
     let mut looks = 0;
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, as the contract of this function requires.
         if let Some(idle) = unsafe { Shared::from_raw(endpoint) }?.idle() {
-            looks = idle.wait(Duration::from_micros(max_us.into()));
+            looks = idle.wait(Duration::from_micros(max_us.into()), progress != 0);
         }
         Ok(0)
     });

@@ -62,7 +62,7 @@ same_type! {
         unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_offer_t, *mut c_void, u64, *mut c_void) -> i32,
     ntbring_poll: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
     ntbring_release: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
-    ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> u32,
+    ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, i32) -> u32,
     ntbring_flush: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_linger: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_close: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
@@ -158,7 +158,7 @@ fn null_pointers_are_refused() {
         assert_eq!(ntbring_send(std::ptr::null_mut(), std::ptr::null()), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_poll(std::ptr::null_mut(), std::ptr::null_mut()), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_close(std::ptr::null_mut()), 0);
-        ntbring_idle(std::ptr::null_mut(), 10);
+        ntbring_idle(std::ptr::null_mut(), 10, 0);
     }
     assert!(!text().contains('\0'));
 }

@@ -146,13 +146,16 @@ impl Idle {
 
     /// To be called when nothing was found. Sleeps for at most about `max`, or longer after many sleeps without an
     /// event, and only if nothing was found since the previous call either. Returns the number of polls that may
-    /// follow before the next call; that call then stands for them, too.
-    pub fn wait(&self, max: Duration) -> u32 {
+    /// follow before the next call; that call then stands for them, too. `progress`: the caller has found something
+    /// else meanwhile, so another wait begins.
+    pub fn wait(&self, max: Duration, progress: bool) -> u32 {
         // Two threads may count the same call; it is sufficient that the count grows.
         let calls = self.calls.load(Ordering::Relaxed);
         let spins = self.spins.load(Ordering::Relaxed);
         if calls == 0 {
             self.vain.store(0, Ordering::Relaxed);
+        }
+        if calls == 0 || progress {
             self.times.begin();
         }
         if calls < spins {
@@ -165,11 +168,7 @@ impl Idle {
         if calls - spins < self.yields || max.is_zero() {
             self.vain.store(0, Ordering::Relaxed);
             let (before, after) = self.give_way(spins);
-            // Without a time to sleep there may be progress of which this rank does not know.
-            match max.is_zero() {
-                true => self.times.begin(),
-                false => self.times.look(before, after),
-            }
+            self.times.look(before, after);
             if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
                 self.watch();
             }

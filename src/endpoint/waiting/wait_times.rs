@@ -25,7 +25,7 @@ impl WaitTimes {
         WaitTimes { start, fresh: AtomicBool::new(true), first, latest, ended: from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Records that a wait begins, or that it is not known how long the present one has lasted.
+    /// Records that a wait begins.
     #[inline(always)]
     pub fn begin(&self) {
         self.fresh.store(true, Ordering::Relaxed);

@@ -12,7 +12,8 @@ mod source;
 mod table;
 mod traffic;
 
-use crate::reading::{find, look};
+use crate::reading::{find, look, Rank};
+use crate::stats::old;
 use clap::Args;
 use source::Sender;
 use std::error::Error;
@@ -45,15 +46,16 @@ pub struct MatrixArgs {
 
 /// Shows the traffic between the ranks of a job.
 pub fn run(args: &MatrixArgs) -> Result<(), Box<dyn Error>> {
-    let (name, senders) = match &args.from {
-        Some(file) => (file.display().to_string(), source::read(file)?),
+    let (name, old, senders) = match &args.from {
+        Some(file) => (file.display().to_string(), String::new(), source::read(file)?),
         None => {
             let (job, processes) = find(args.job)?;
             let ranks = look(job, &processes)?;
             if ranks.is_empty() {
                 return Err(format!("no rank of job {job} has joined yet").into());
             }
-            (format!("job {job}"), ranks.into_iter().map(|rank| Sender::from(rank.figures)).collect())
+            let senders = |ranks: Vec<Rank>| ranks.into_iter().map(|rank| Sender::from(rank.figures)).collect();
+            (format!("job {job}"), old(&ranks), senders(ranks))
         }
     };
     let matrix = Matrix::of(&senders)?;
@@ -65,7 +67,7 @@ pub fn run(args: &MatrixArgs) -> Result<(), Box<dyn Error>> {
     }
     match args.json {
         true => println!("{}", serde_json::to_string(&matrix)?),
-        false => print!("{}", table::show(&name, &matrix, unit)),
+        false => print!("{}{old}", table::show(&name, &matrix, unit)),
     }
     Ok(())
 }

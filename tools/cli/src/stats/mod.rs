@@ -3,6 +3,8 @@
 mod histograms;
 mod table;
 
+pub use table::old;
+
 use crate::reading::{find, look, seconds, sum};
 use crate::running::{down, running};
 use clap::Args;

@@ -16,10 +16,7 @@ const OLD_MS: u64 = 1000;
 pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
     let facts = &ranks[0].figures;
     let mut text = format!("job {job}: {} ranks on {} hosts\n", facts.size, facts.hosts);
-    let old: Vec<String> = ranks.iter().filter(|rank| rank.age_ms >= OLD_MS).map(age).collect();
-    if !old.is_empty() {
-        text += &format!("not in MPI at present, so their counters are old: {}\n", old.join(", "));
-    }
+    text += &old(ranks);
     text += &format!("\n{}\n", counters(ranks));
     if !links.is_empty() {
         text += &format!("\n{}\n", by_link(links));
@@ -28,6 +25,15 @@ pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
         text += &format!("\n{histogram}\n");
     }
     text
+}
+
+/// Returns a line that names the ranks whose counters are old; nothing if there are none.
+pub fn old(ranks: &[Rank]) -> String {
+    let old: Vec<String> = ranks.iter().filter(|rank| rank.age_ms >= OLD_MS).map(age).collect();
+    match old.is_empty() {
+        true => String::new(),
+        false => format!("not in MPI at present, so their counters are old: {}\n", old.join(", ")),
+    }
 }
 
 fn name(rank: &Rank) -> String {
