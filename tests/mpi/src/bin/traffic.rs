@@ -50,7 +50,7 @@ fn exchange(job: &Job) {
 
 fn differ(job: &Job, time: Duration) {
     let (zero, last) = (job.world.process_at_rank(0), job.size - 1);
-    let mut buf = vec![0; LARGE];
+    let mut buf = vec![0u8; LARGE];
     if job.rank == 0 {
         for _ in 0..3 {
             job.world.process_at_rank(1).send_with_tag(&[1u8; KEPT][..], 1);
