@@ -12,7 +12,7 @@ mod source;
 mod table;
 mod traffic;
 
-use crate::reading::{find, look, Rank};
+use crate::reading::{find, look};
 use crate::stats::old;
 use clap::Args;
 use source::Sender;
@@ -54,8 +54,8 @@ pub fn run(args: &MatrixArgs) -> Result<(), Box<dyn Error>> {
             if ranks.is_empty() {
                 return Err(format!("no rank of job {job} has joined yet").into());
             }
-            let senders = |ranks: Vec<Rank>| ranks.into_iter().map(|rank| Sender::from(rank.figures)).collect();
-            (format!("job {job}"), old(&ranks), senders(ranks))
+            let (name, old) = (format!("job {job}"), old(&ranks));
+            (name, old, ranks.into_iter().map(|rank| Sender::from(rank.figures)).collect())
         }
     };
     let matrix = Matrix::of(&senders)?;
