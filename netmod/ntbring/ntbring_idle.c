@@ -33,11 +33,13 @@ static bool posix_is_busy(void)
 }
 #endif
 
-static uint32_t idle_max_us(int vci)
+/* Returns the longest sleep, and if there was progress since the latest call. */
+static uint32_t idle_max_us(int vci, bool * progress)
 {
     MPIDI_NTBRING_vci_t *self = &MPIDI_NTBRING_VCI(vci);
     int progress_count = MPIDI_NTBRING_PROGRESS_COUNT(vci);
-    if (progress_count != self->idle_progress_count) {
+    *progress = progress_count != self->idle_progress_count;
+    if (*progress) {
         self->idle_progress_count = progress_count;
         self->idle_count = 0;
     }
@@ -84,7 +86,8 @@ void MPIDI_NTBRING_idle(int vci)
         MPL_thread_yield();
         return;
     }
-    uint32_t max_us = idle_max_us(MPL_MAX(vci, 0));
+    bool progress;
+    uint32_t max_us = idle_max_us(MPL_MAX(vci, 0), &progress);
     if (several) {
         max_us = MPL_MIN(max_us, MPIDI_NTBRING_IDLE_SEVERAL_US);
     }
@@ -100,7 +103,7 @@ void MPIDI_NTBRING_idle(int vci)
         mutex->count = 0;
         mutex->owner = 0;
         MPIDU_Thread_mutex_unlock(mutex, &err);
-        ntbring_idle(endpoint, max_us);
+        ntbring_idle(endpoint, max_us, progress);
         MPIDU_Thread_mutex_lock(mutex, &err, MPL_THREAD_PRIO_LOW);
         MPIR_Assert(mutex->count == 0);
         mutex->count = saved_count;
@@ -108,7 +111,7 @@ void MPIDI_NTBRING_idle(int vci)
         return;
     }
 #endif
-    uint32_t spins = ntbring_idle(endpoint, max_us);
+    uint32_t spins = ntbring_idle(endpoint, max_us, progress);
 #ifdef MPICH_IS_THREADED
     if (MPIR_ThreadInfo.isThreaded) {
         return;

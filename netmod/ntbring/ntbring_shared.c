@@ -154,7 +154,7 @@ static int pass_time(void *cookie, int32_t may_sleep)
     } else {
         /* another thread may have to send first what other ranks wait for */
         MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-        ntbring_idle(MPIDI_NTBRING_VCI(0).endpoint, 0);
+        ntbring_idle(MPIDI_NTBRING_VCI(0).endpoint, 0, 0);
     }
     return 1;
 }

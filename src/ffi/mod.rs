@@ -16,6 +16,7 @@ mod offers;
 mod peers;
 mod pmi;
 mod progress_thread;
+mod queues;
 mod schedules;
 mod segments;
 mod shared;
@@ -63,7 +64,7 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
         }
         // SAFETY: not null, and the caller guarantees `size` entries.
         let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
-        let handle = Handle::open(job, host_of)?;
+        let handle = Handle::open(job, host_of, queues::reader(job))?;
         // SAFETY: the caller guarantees writable memory.
         unsafe { *endpoint = handle.into_raw() };
         Ok(NTBRING_OK as i32)
@@ -362,12 +363,12 @@ pub unsafe extern "C" fn ntbring_rest(endpoint: *mut ntbring_endpoint_t, rests: 
 /// # Safety
 /// `endpoint` must be connected. Any thread may call it.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32) -> u32 {
+pub unsafe extern "C" fn ntbring_idle(endpoint: *mut ntbring_endpoint_t, max_us: u32, progress: i32) -> u32 {
     let mut looks = 0;
     guard(|| {
         // SAFETY: `endpoint` is NULL or from `ntbring_open`, as the contract of this function requires.
         if let Some(idle) = unsafe { Shared::from_raw(endpoint) }?.idle() {
-            looks = idle.wait(Duration::from_micros(max_us.into()));
+            looks = idle.wait(Duration::from_micros(max_us.into()), progress != 0);
         }
         Ok(0)
     });

@@ -62,7 +62,7 @@ same_type! {
         unsafe extern "C" fn(*mut ntbring_endpoint_t, *const ntbring_offer_t, *mut c_void, u64, *mut c_void) -> i32,
     ntbring_poll: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
     ntbring_release: unsafe extern "C" fn(*mut ntbring_endpoint_t, *mut ntbring_event_t) -> i32,
-    ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32) -> u32,
+    ntbring_idle: unsafe extern "C" fn(*mut ntbring_endpoint_t, u32, i32) -> u32,
     ntbring_flush: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_linger: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
     ntbring_close: unsafe extern "C" fn(*mut ntbring_endpoint_t) -> i32,
@@ -159,7 +159,7 @@ fn null_pointers_are_refused() {
         assert_eq!(ntbring_send(std::ptr::null_mut(), std::ptr::null()), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_poll(std::ptr::null_mut(), std::ptr::null_mut()), NTBRING_ERR_ARGUMENT);
         assert_eq!(ntbring_close(std::ptr::null_mut()), 0);
-        ntbring_idle(std::ptr::null_mut(), 10);
+        ntbring_idle(std::ptr::null_mut(), 10, 0);
     }
     assert!(!text().contains('\0'));
 }
@@ -428,7 +428,7 @@ fn what_has_not_left_is_taken_back() {
 /// Returns an endpoint, of a job of one rank, that has not joined.
 fn opened() -> *mut ntbring_endpoint_t {
     let host_of = [0];
-    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr(), vci: 0, charged: 0 };
+    let job = ntbring_job_t { size: 1, hosts: 1, host_of: host_of.as_ptr(), ..ntbring_job_t::default() };
     let mut ep = std::ptr::null_mut();
     // SAFETY: all pointers are valid for the call.
     assert_eq!(unsafe { ntbring_open(&job, &mut ep) }, 0, "{}", text());

@@ -366,7 +366,7 @@ pub fn exchange(rank: &mut Rank, seed: u64, plan: &Plan) -> Result<Traffic, Stri
         if let Some(event) = rank.poll()? {
             traffic.take(rank, event, plan)?;
         }
-        rank.idle.wait(std::time::Duration::from_millis(1));
+        rank.idle.wait(std::time::Duration::from_millis(1), false);
     }
     Ok(traffic)
 }

@@ -86,7 +86,7 @@ impl Doomed {
                 let Some(endpoint) = endpoint else { continue };
                 match endpoint.poll() {
                     Err(error) => self.refused[rank] = Some(error.to_string()),
-                    Ok(None) => _ = endpoint.idle().wait(Duration::ZERO),
+                    Ok(None) => _ = endpoint.idle().wait(Duration::ZERO, false),
                     Ok(Some(Event::Lost(loss))) => self.lost[rank].push(loss.to_string()),
                     Ok(Some(Event::Arrival(arrival))) => {
                         if let Packet::Message { .. } | Packet::Begin { .. } = arrival.packet {

@@ -199,7 +199,7 @@ impl Link {
     /// Waits a little: spins, yields or sleeps until something arrives, at most for `max_us` microseconds.
     pub fn idle(&self, max_us: u32) {
         // SAFETY: any thread may call it while the endpoint is connected.
-        unsafe { ntbring_idle(self.endpoint, max_us) };
+        unsafe { ntbring_idle(self.endpoint, max_us, 0) };
     }
 
     /// Waits as [`Link::idle`] does, for as long as a PE may sleep that waits for an answer.

@@ -1,6 +1,11 @@
 //! Waiting: a rank spins, then yields, then sleeps until its doorbell rings. While it waits, it also notices that a
 //! process of the job has died or that a link has gone down.
 
+use super::spins::{
+    spins_after, NO_SWITCH, NO_SWITCH_OWN_CORE, SPINS_ALONE, SPINS_FREE, SPINS_OVERSUBSCRIBED, SPINS_QUIET,
+};
+use super::wait_times::WaitTimes;
+use crate::observation::Histogram;
 use crate::settings::Settings;
 use ntbring_host::backoff;
 use ntbring_host::StatsPage;
@@ -28,22 +33,6 @@ const NEVER: u32 = u32::MAX;
 /// Further polls that one call of [`Idle::wait`] permits before the next call, while the rank spins with many polls
 /// to go.
 const FREE: u32 = 7;
-
-/// Polls between two yields on a host that is not oversubscribed, while no other process wants the core.
-const SPINS_ALONE: u32 = 2000;
-/// Polls between two yields on a core that other processes want, in the job or outside it.
-const SPINS_OVERSUBSCRIBED: u32 = 2;
-/// Polls between two yields of a rank on an oversubscribed host, while no other process wants the core. The number is
-/// small because a thread that is woken meanwhile, for instance to forward something, waits for the next yield.
-const SPINS_QUIET: u32 = 16;
-/// From this number of polls between two yields on, a rank may poll without checking the clock or whether it should
-/// yield.
-const SPINS_FREE: u32 = 128;
-/// A yield shorter than this did not switch to another process: it then takes about 0.2 us, else more than 1 us.
-const NO_SWITCH: Duration = Duration::from_nanos(600);
-/// The same limit on a host that is not oversubscribed: other programs keep the core for longer than that, and a
-/// yield that is slow for other reasons must not slow a rank down.
-const NO_SWITCH_OWN_CORE: Duration = Duration::from_micros(20);
 
 /// The waiting strategy of one rank. Any thread may use it at any time.
 pub struct Idle {
@@ -77,6 +66,7 @@ pub struct Idle {
     stats_page: StatsPage,
     /// True if the published counters are out of date.
     stock: AtomicBool,
+    times: WaitTimes,
 }
 
 struct Waiter {
@@ -134,6 +124,7 @@ impl Idle {
             sleeps: AtomicU64::new(0),
             stats_page,
             stock: AtomicBool::new(false),
+            times: WaitTimes::new(Instant::now()),
             members,
         }
     }
@@ -155,13 +146,17 @@ impl Idle {
 
     /// To be called when nothing was found. Sleeps for at most about `max`, or longer after many sleeps without an
     /// event, and only if nothing was found since the previous call either. Returns the number of polls that may
-    /// follow before the next call; that call then stands for them, too.
-    pub fn wait(&self, max: Duration) -> u32 {
+    /// follow before the next call; that call then stands for them, too. `progress`: the caller has found something
+    /// else meanwhile, so another wait begins.
+    pub fn wait(&self, max: Duration, progress: bool) -> u32 {
         // Two threads may count the same call; it is sufficient that the count grows.
         let calls = self.calls.load(Ordering::Relaxed);
         let spins = self.spins.load(Ordering::Relaxed);
         if calls == 0 {
             self.vain.store(0, Ordering::Relaxed);
+        }
+        if calls == 0 || progress {
+            self.times.begin();
         }
         if calls < spins {
             // No pause instruction: the caller's work between two polls takes longer than one.
@@ -172,7 +167,8 @@ impl Idle {
         self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
         if calls - spins < self.yields || max.is_zero() {
             self.vain.store(0, Ordering::Relaxed);
-            self.give_way(spins);
+            let (before, after) = self.give_way(spins);
+            self.times.look(before, after);
             if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
                 self.watch();
             }
@@ -200,9 +196,11 @@ impl Idle {
                 let hurried = self.hurried.load(Ordering::Relaxed);
                 let vain = self.vain.fetch_add(1, Ordering::Relaxed);
                 let max = backoff(max, vain).min(self.longest);
+                let before = Instant::now();
                 self.asleep.store(true, Ordering::Relaxed);
                 self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
                 self.asleep.store(false, Ordering::Relaxed);
+                self.times.look(before, Instant::now());
                 self.awake();
                 drop(waiter);
                 self.watch();
@@ -226,12 +224,16 @@ impl Idle {
         self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning()
     }
 
-    /// Yields, and adapts `spins` to the duration of the yield, which shows if other processes want the core.
-    fn give_way(&self, spins: u32) {
-        let Some(quiet) = self.quiet else { return std::thread::yield_now() };
+    /// Yields, and adapts `spins` to the duration of the yield, which shows if other processes want the core. Returns
+    /// the times before and after it.
+    fn give_way(&self, spins: u32) -> (Instant, Instant) {
         let before = Instant::now();
         std::thread::yield_now();
-        self.spins.store(spins_after(spins, before.elapsed(), quiet), Ordering::Relaxed);
+        let after = Instant::now();
+        if let Some(quiet) = self.quiet {
+            self.spins.store(spins_after(spins, after - before, quiet), Ordering::Relaxed);
+        }
+        (before, after)
     }
 
     /// To be called when the rank will not poll for a while (`rests`), and when it polls again.
@@ -336,6 +338,7 @@ impl Idle {
     pub fn tested(&self, polls: u32) {
         let mut calls = self.calls.load(Ordering::Relaxed);
         if calls == self.calls_when_tested.load(Ordering::Relaxed) {
+            self.times.begin();
             let spins = self.spins.load(Ordering::Relaxed);
             if calls < spins {
                 calls = spins.min(calls + polls);
@@ -345,6 +348,19 @@ impl Idle {
             }
         }
         self.calls_when_tested.store(calls, Ordering::Relaxed);
+    }
+
+    /// Returns for how long the rank has been waiting since its first yield; 0 if it does not wait.
+    pub fn waiting(&self) -> Duration {
+        match self.calls.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            _ => self.times.lasting(Instant::now()),
+        }
+    }
+
+    /// Returns the durations of all waits that have ended, from their first yields.
+    pub fn wait_times(&self) -> Histogram {
+        self.times.ended(self.calls.load(Ordering::Relaxed) > 0)
     }
 
     /// Returns the number of sleeps.
@@ -369,34 +385,5 @@ impl Doze<'_> {
 impl Drop for Doze<'_> {
     fn drop(&mut self) {
         self.vector.disarm();
-    }
-}
-
-/// Returns the number of polls before the next yield, if the last yield took `yielded`.
-fn spins_after(spins: u32, yielded: Duration, (quiet, no_switch): (u32, Duration)) -> u32 {
-    if yielded < no_switch {
-        (2 * spins).min(quiet)
-    } else {
-        SPINS_OVERSUBSCRIBED
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spins_grow_while_no_other_process_wants_the_core() {
-        let quick = Duration::from_nanos(200);
-        let oversubscribed = (SPINS_QUIET, NO_SWITCH);
-        assert_eq!(spins_after(SPINS_OVERSUBSCRIBED, quick, oversubscribed), 2 * SPINS_OVERSUBSCRIBED);
-        let grown = (0..20).fold(SPINS_OVERSUBSCRIBED, |spins, _| spins_after(spins, quick, oversubscribed));
-        assert_eq!(grown, SPINS_QUIET);
-        // Another process has had the core.
-        assert_eq!(spins_after(grown, Duration::from_micros(3), oversubscribed), SPINS_OVERSUBSCRIBED);
-        // A rank with a core of its own reacts only to processes that keep the core for long.
-        let alone = (SPINS_ALONE, NO_SWITCH_OWN_CORE);
-        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
-        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_OVERSUBSCRIBED);
     }
 }

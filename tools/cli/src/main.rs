@@ -6,7 +6,9 @@ mod describe;
 mod exec;
 mod info;
 mod link;
+mod matrix;
 mod probe;
+mod reading;
 mod run;
 mod running;
 mod stats;
@@ -49,6 +51,8 @@ enum Command {
     Jobs(link::JobsArgs),
     /// Sets a link of a running job down or up.
     Link(link::LinkArgs),
+    /// Shows who sends how much to whom: a table or heat map of the messages between ranks or hosts.
+    Matrix(matrix::MatrixArgs),
     /// Shows the counters of the ranks of a running job, and of each link.
     Stats(stats::StatsArgs),
     /// Runs a command such as mpiexec, so that programs linked with another build of MPICH (e.g. Debian's) use this
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Jobs(args) => link::jobs(&args),
         Command::Link(args) => link::link(&args),
+        Command::Matrix(args) => matrix::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::Tune(args) => tune::run(&args),

@@ -1,7 +1,7 @@
 //! The counters of a job as text.
 
-use super::link::Link;
-use super::rank::Rank;
+use super::histograms;
+use crate::reading::{Link, Rank};
 use comfy_table::{presets::NOTHING, CellAlignment, Table};
 use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
 
@@ -16,15 +16,24 @@ const OLD_MS: u64 = 1000;
 pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
     let facts = &ranks[0].figures;
     let mut text = format!("job {job}: {} ranks on {} hosts\n", facts.size, facts.hosts);
-    let old: Vec<String> = ranks.iter().filter(|rank| rank.age_ms >= OLD_MS).map(age).collect();
-    if !old.is_empty() {
-        text += &format!("not in MPI at present, so their counters are old: {}\n", old.join(", "));
-    }
+    text += &old(ranks);
     text += &format!("\n{}\n", counters(ranks));
     if !links.is_empty() {
         text += &format!("\n{}\n", by_link(links));
     }
+    for histogram in [histograms::sizes(ranks), histograms::times(ranks)].into_iter().flatten() {
+        text += &format!("\n{histogram}\n");
+    }
     text
+}
+
+/// Returns a line that names the ranks whose counters are old; nothing if there are none.
+pub fn old(ranks: &[Rank]) -> String {
+    let old: Vec<String> = ranks.iter().filter(|rank| rank.age_ms >= OLD_MS).map(age).collect();
+    match old.is_empty() {
+        true => String::new(),
+        false => format!("not in MPI at present, so their counters are old: {}\n", old.join(", ")),
+    }
 }
 
 fn name(rank: &Rank) -> String {
@@ -38,7 +47,8 @@ fn age(rank: &Rank) -> String {
     format!("{} ({:.1} s)", name(rank), rank.age_ms as f64 / 1000.0)
 }
 
-fn table(header: Vec<String>, left: usize) -> Table {
+/// Returns an empty table in which all columns but the first `left` are aligned to the right.
+pub fn table(header: Vec<String>, left: usize) -> Table {
     let columns = header.len();
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header);
