@@ -108,6 +108,11 @@ impl Mailbox {
         self.memory.set_kind(FileKind::Process { job }.word())
     }
 
+    /// Returns the id of the process whose mailbox is in this memory file, as that process sees it.
+    pub(crate) fn owner(memory: &MemoryFile) -> Result<u32, HostError> {
+        Ok((InWindow::new(memory.notes()?).load(HOST_NAME_AT) >> 32) as u32)
+    }
+
     /// Returns the address of the mailbox of a process that is a gateway of the job `place.job` and is near `place`,
     /// and the address of the windows of its host in that job; None if there is no such process of this user.
     pub fn of_gateway(place: Place) -> io::Result<Option<(FileAddress, [u8; HOST_LEN])>> {

@@ -1,6 +1,7 @@
 //! Discovery of the hosts and processes of running jobs, for tools.
 
 use crate::file_tag::FileKind;
+use crate::mailbox::Mailbox;
 use crate::memory_file::{FileAddress, MemoryFile};
 use crate::stats_page::StatsPage;
 use crate::FileTag;
@@ -37,6 +38,8 @@ impl RunningHostMemory {
 pub struct RunningProcess {
     /// Id of the process of the job's rank 0, which identifies the job.
     pub job: u32,
+    /// Id of the process; None if it has ended, while other processes still hold its memory open.
+    pub pid: Option<u32>,
     /// The stats page that the process writes.
     pub stats_page: StatsPage,
 }
@@ -44,13 +47,25 @@ pub struct RunningProcess {
 impl RunningProcess {
     /// Returns all processes of this user's jobs on this machine.
     pub fn all() -> io::Result<Vec<RunningProcess>> {
-        let mut found = BTreeMap::new();
+        let mut found = BTreeMap::<_, RunningProcess>::new();
         look_through(|address, kind, memory| {
             if let (FileKind::Process { job }, Ok(stats_page)) = (kind, StatsPage::of(memory)) {
-                found.insert((job, address.inode), RunningProcess { job, stats_page });
+                let owner = Mailbox::owner(memory).is_ok_and(|owner| is_same(address.pid, owner));
+                let process = found.entry((job, address.inode));
+                let process = process.or_insert_with(|| RunningProcess { job, pid: None, stats_page });
+                process.pid = owner.then_some(address.pid).or(process.pid);
             }
         })?;
         Ok(found.into_values().collect())
+    }
+}
+
+/// Returns true if process `pid` has the id `own` in its own namespace of process ids.
+fn is_same(pid: u32, own: u32) -> bool {
+    pid == own || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        ids.and_then(|ids| ids.split_whitespace().last()).and_then(|id| id.parse().ok()) == Some(own)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The counters of a job as text.
 
-use super::link::Link;
-use super::rank::Rank;
+use crate::reading::{Link, Rank};
 use comfy_table::{presets::NOTHING, CellAlignment, Table};
 use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
 
