@@ -51,7 +51,10 @@ pub use collective::BLOCK_MAX;
 pub use dynamic::DPM_MAX;
 pub use endpoint::Endpoint;
 pub use error::{EndpointError, Malformed};
-pub use observation::{Counter, Figures, LinkCounter, LinkFigures, Peer, COUNTERS, LINK_COUNTERS};
+pub use observation::{
+    Counter, Figures, Histogram, LinkCounter, LinkFigures, Peer, Reason, Sizes, State, TimeKind, Times, Wait, CLASSES,
+    COUNTERS, LINK_COUNTERS, TIMES,
+};
 pub use onesided::Operation;
 pub use rendezvous::Accepted;
 pub use sending::{Message, Sent};

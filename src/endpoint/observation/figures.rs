@@ -2,6 +2,8 @@
 //! which tools make the same line while it runs.
 
 use super::counters::{Counter, LinkCounter, COUNTERS, LINK_COUNTERS};
+use super::histogram::{self, Sizes, Times, TIMES};
+use super::state::{Reason, State};
 use ntbring_host::StatsPage;
 use ntbring_ntb::Side;
 use ntbring_ring::relay::RelayCounters;
@@ -30,6 +32,13 @@ pub struct Figures {
     /// Values of [`COUNTERS`], in that order.
     #[serde(flatten, serialize_with = "counters")]
     pub counters: Vec<u64>,
+    /// Sizes of the messages sent.
+    pub sizes: Sizes,
+    /// Times that operations took.
+    pub times: Times,
+    /// What the rank was doing when it published its counters; None in the line that it writes when it leaves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
     /// Traffic by link, left first; empty in a ring of one host.
     pub links: Vec<LinkFigures>,
     /// Traffic to each rank to which there was any.
@@ -83,11 +92,12 @@ const FACTS: usize = 6;
 /// Number of words for each peer.
 const PEER: usize = 3;
 
-/// Returns a digest of the counters' names: it identifies the layout of a stats page's words.
+/// Returns a digest of the names of counters, times and reasons: it identifies the layout of a stats page's words.
 pub(super) fn meaning() -> u64 {
     static MEANING: OnceLock<u64> = OnceLock::new();
     *MEANING.get_or_init(|| {
         let names = COUNTERS.iter().map(|counter| counter.name).chain(LINK_COUNTERS.iter().map(|counter| counter.name));
+        let names = names.chain(TIMES.iter().map(|kind| kind.name)).chain(Reason::ALL.map(Reason::name));
         let digest = names.fold(1, |digest, name| crc32c::crc32c_append(digest, format!("{name} ").as_bytes()));
         u64::from(digest)
     })
@@ -103,6 +113,9 @@ impl Figures {
             words.push(link.to);
             words.extend(&link.counters);
         }
+        histogram::write(&self.sizes, &self.times, &mut words);
+        words.push(self.state.is_some().into());
+        self.state.iter().for_each(|state| state.write(&mut words));
         for peer in &self.peers {
             words.extend([
                 peer.rank | peer.host << 16 | peer.distance << 32 | u64::from(peer.relayed) << 48,
@@ -124,13 +137,16 @@ impl Figures {
             links.push(LinkFigures { side, to: of[0], counters: of[1..].to_vec() });
             words = rest;
         }
+        let (sizes, times) = histogram::read(&mut words)?;
+        let (&has_state, mut words) = words.split_first()?;
+        let state = if has_state == 0 { None } else { Some(State::read(&mut words)?) };
         let peer = |peer: &[u64]| {
             let [rank, host, distance] = [0, 16, 32].map(|bits| peer[0] >> bits & 0xffff);
             Peer { rank, host, distance, relayed: peer[0] >> 48 & 1 == 1, msgs: peer[1], bytes: peer[2] }
         };
         let peers = words.chunks_exact(PEER).map(peer).collect();
         let counters = counters.to_vec();
-        Some(Figures { rank, vci, host, hosts, size, lane_bytes, counters, links, peers })
+        Some(Figures { rank, vci, host, hosts, size, lane_bytes, counters, sizes, times, state, links, peers })
     }
 
     /// Adds the counters of the host's forwarder.
@@ -189,6 +205,9 @@ mod tests {
             size: 8,
             lane_bytes: 4096,
             counters: (100..100 + COUNTERS.len() as u64).collect(),
+            sizes: Sizes::default(),
+            times: Times::default(),
+            state: Some(State::default()),
             links: vec![link(Side::Left, 1), link(Side::Right, 3)],
             peers: vec![peer(0), peer(7)],
         }
@@ -196,10 +215,10 @@ mod tests {
 
     #[test]
     fn figures_survive_their_words() {
-        for figures in [figures(), Figures { links: vec![], peers: vec![], ..figures() }] {
+        for figures in [figures(), Figures { links: vec![], peers: vec![], state: None, ..figures() }] {
             assert_eq!(Figures::parse(&figures.words()), Some(figures.clone()));
             let words = figures.words();
-            let whole = FACTS + COUNTERS.len() + 1 + figures.links.len() * (1 + LINK_COUNTERS.len());
+            let whole = words.len() - PEER * figures.peers.len();
             assert!((0..whole).all(|cut| Figures::parse(&words[..cut]).is_none()));
         }
     }
@@ -223,7 +242,20 @@ mod tests {
     fn names_are_used_once() {
         let names: Vec<&str> = COUNTERS.iter().map(|counter| counter.name).collect();
         assert!((1..names.len()).all(|i| !names[..i].contains(&names[i])));
-        let facts = ["rank", "vci", "host", "hosts", "size", "lane_bytes", "links", "peers", "age_ms"];
+        let facts = [
+            "rank",
+            "vci",
+            "host",
+            "hosts",
+            "size",
+            "lane_bytes",
+            "sizes",
+            "times",
+            "state",
+            "links",
+            "peers",
+            "age_ms",
+        ];
         assert!(names.iter().all(|name| !facts.contains(name)));
     }
 }

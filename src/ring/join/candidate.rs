@@ -37,7 +37,7 @@ use std::time::Duration;
 const MPICH_SHM_PER_RANK: u64 = 64 * (68 << 10) + (256 << 10);
 
 /// Size of a process's stats page in words: a fixed part, and a part for each rank.
-const STATS_PAGE: usize = 128;
+const STATS_PAGE: usize = 768;
 const STATS_PAGE_PER_RANK: usize = 3;
 
 /// Directory in which MPICH creates its shared memory.
