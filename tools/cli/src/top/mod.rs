@@ -17,6 +17,8 @@ mod sample;
 mod screen;
 mod source;
 mod state;
+#[cfg(test)]
+mod testing;
 mod units;
 mod view;
 mod web;

@@ -167,7 +167,7 @@ fn line(vcis: &[Change], reading: &Reading) -> RankLine {
         rank: first.figures.rank,
         host: first.figures.host,
         pid: first.pid,
-        doing: state.to_string(),
+        doing: state.text(first.figures.size),
         state,
         msgs_per_s: rate(MSGS_OUT),
         out_per_s: rate(BYTES_OUT),
@@ -182,7 +182,7 @@ impl Sample {
         self.ended = true;
         for rank in &mut self.ranks {
             rank.state = State::ended();
-            rank.doing = rank.state.to_string();
+            rank.doing = rank.state.text(self.size);
             rank.pid = None;
         }
         self
@@ -193,3 +193,6 @@ impl Sample {
         self.details.iter().find(|detail| detail.rank == rank)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! The state of a rank: what it does, and for which ranks it waits.
 
 use crate::reading::Rank;
+use ntbring_endpoint::{Reason, Wait};
 use serde::Serialize;
-use std::fmt;
 use std::time::Duration;
 
 /// Age of counters above which a rank has not answered the latest request for them: it is not in MPI.
@@ -28,15 +28,6 @@ pub enum Activity {
     Ended,
 }
 
-/// A reason for which a rank waits, and the rank for which it does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Wait {
-    /// Name of the reason, as in the statistics.
-    pub reason: &'static str,
-    /// The rank; None: any rank.
-    pub rank: Option<u64>,
-}
-
 /// The state of a rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct State {
@@ -55,62 +46,106 @@ pub struct State {
 impl State {
     /// Returns the state of a rank that has ended.
     pub fn ended() -> State {
-        let (waiting_s, waits) = (0.0, Vec::new());
-        State { activity: Activity::Ended, waiting_s, waits, unexpected_bytes: None, unexpected_msgs: None }
+        State {
+            activity: Activity::Ended,
+            waiting_s: 0.0,
+            waits: vec![],
+            unexpected_bytes: None,
+            unexpected_msgs: None,
+        }
     }
 
     /// Returns the state of a rank whose counters have this age.
     pub fn of(rank: &Rank, age: Duration, stopped: bool) -> State {
-        let waits = Vec::new();
-        let waiting_s = 0.0;
-        let activity = match rank.pid {
-            None => Activity::Ended,
-            Some(_) if stopped => Activity::Stopped,
-            Some(_) if age > UNANSWERED => Activity::Computing,
-            Some(_) if waits.is_empty() => Activity::InMpi,
-            Some(_) if waiting_s >= BLOCKED.as_secs_f64() => Activity::Blocked,
-            Some(_) => Activity::Waiting,
+        if rank.pid.is_none() {
+            return State::ended();
+        }
+        let published = rank.figures.state.as_ref();
+        let (unexpected_bytes, unexpected_msgs) =
+            (published.map(|state| state.unexpected_bytes), published.map(|state| state.unexpected_msgs));
+        // Waits are those of the time of publication: they say nothing about a rank that has not answered since.
+        let present = published.filter(|_| age <= UNANSWERED && !stopped);
+        let waiting_s = present.map_or(0.0, |state| state.waiting_us as f64 / 1e6);
+        let waits = present.map_or_else(Vec::new, |state| state.waits.clone());
+        let activity = match () {
+            () if stopped => Activity::Stopped,
+            () if age > UNANSWERED => Activity::Computing,
+            () if waiting_s >= BLOCKED.as_secs_f64() => Activity::Blocked,
+            () if waits.is_empty() => Activity::InMpi,
+            () => Activity::Waiting,
         };
-        State { activity, waiting_s, waits, unexpected_bytes: None, unexpected_msgs: None }
+        State { activity, waiting_s, waits, unexpected_bytes, unexpected_msgs }
     }
-}
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Returns the state as text, in a job of `size` ranks.
+    pub fn text(&self, size: u64) -> String {
+        let reasons = reasons(&self.waits, size);
         match self.activity {
-            Activity::InMpi => write!(f, "in MPI"),
-            Activity::Computing => write!(f, "computing"),
-            Activity::Stopped => write!(f, "stopped"),
-            Activity::Ended => write!(f, "ended"),
-            Activity::Waiting => write!(f, "waits: {}", reasons(&self.waits)),
-            Activity::Blocked => write!(f, "blocked {:.0} s: {}", self.waiting_s, reasons(&self.waits)),
+            Activity::InMpi => "in MPI".into(),
+            Activity::Computing => "computing".into(),
+            Activity::Stopped => "stopped".into(),
+            Activity::Ended => "ended".into(),
+            Activity::Waiting => format!("waits: {reasons}"),
+            Activity::Blocked if reasons.is_empty() => format!("blocked {:.0} s", self.waiting_s),
+            Activity::Blocked => format!("blocked {:.0} s: {reasons}", self.waiting_s),
         }
     }
 }
 
-/// Joins reasons, those with the same name to one: "message of 1 3, room at 2".
-fn reasons(waits: &[Wait]) -> String {
-    let mut text = String::new();
-    for (i, wait) in waits.iter().enumerate() {
-        let rank = wait.rank.map_or_else(|| "any rank".into(), |rank| rank.to_string());
-        let goes_on = i > 0 && waits[i - 1].reason == wait.reason;
-        let comma = if i == 0 { "" } else { ", " };
-        text += &match goes_on {
-            true => format!(" {rank}"),
-            false => format!("{comma}{} {rank}", phrase(wait.reason)),
+/// Joins waits: "message from 1 3, room at 2".
+fn reasons(waits: &[Wait], size: u64) -> String {
+    let ranks = |waits: &[Wait]| {
+        let name = |wait: &Wait| match wait.rank {
+            None => "any".into(),
+            Some(rank) if rank >= size => "another job".into(),
+            Some(rank) => rank.to_string(),
         };
-    }
-    text
+        waits.iter().map(name).collect::<Vec<String>>().join(" ")
+    };
+    let by_reason = waits.chunk_by(|a, b| a.reason == b.reason);
+    by_reason.map(|waits| format!("{} {}", phrase(waits[0].reason), ranks(waits))).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the words that lead from the name of a reason to a rank.
-fn phrase(reason: &str) -> String {
-    let joint = match reason {
-        "message" | "payload" => "from",
-        "receive" => "by",
-        "room" => "at",
-        "credit" => "of",
-        _ => "with",
-    };
-    format!("{reason} {joint}")
+/// Returns the words that lead from a reason to ranks.
+fn phrase(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Message => "message from",
+        Reason::Payload => "payload from",
+        Reason::Room => "room at",
+        Reason::Credit => "credit of",
+        Reason::Receive => "receive by",
+        Reason::Collective => "collective with",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::rank;
+    use super::*;
+
+    fn with(waiting_us: u64, waits: &[(Reason, Option<u64>)]) -> Rank {
+        let waits = waits.iter().map(|&(reason, rank)| Wait { reason, rank, count: 1, bytes: 0 }).collect();
+        let mut rank = rank(0);
+        rank.figures.state =
+            Some(ntbring_endpoint::State { waiting_us, unexpected_msgs: 2, unexpected_bytes: 3000, waits });
+        rank
+    }
+
+    const RECENT: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn states_are_told_apart() {
+        use Reason::{Message, Room};
+        let text = |rank: &Rank, age, stopped| State::of(rank, age, stopped).text(8);
+        let waiting = with(5, &[(Message, None), (Message, Some(3)), (Room, Some(1)), (Room, Some(9))]);
+        assert_eq!(text(&waiting, RECENT, false), "waits: message from any 3, room at 1 another job");
+        assert_eq!(text(&waiting, 2 * UNANSWERED, false), "computing");
+        assert_eq!(text(&waiting, RECENT, true), "stopped");
+        assert_eq!(text(&with(12_000_000, &[(Message, Some(3))]), RECENT, false), "blocked 12 s: message from 3");
+        assert_eq!(text(&with(2_000_000, &[]), RECENT, false), "blocked 2 s");
+        assert_eq!(text(&with(5, &[]), RECENT, false), "in MPI");
+        assert_eq!(text(&Rank { pid: None, ..waiting.clone() }, RECENT, false), "ended");
+        let state = State::of(&waiting, 2 * UNANSWERED, false);
+        assert_eq!((state.waits.len(), state.unexpected_bytes, state.unexpected_msgs), (0, Some(3000), Some(2)));
+    }
 }

@@ -27,7 +27,7 @@ const TEXT: &str = "\
 pub fn foot(frame: &mut Frame, area: Rect, ui: &Ui) {
     let keys = match ui.detail {
         true => "q quit  h help  p pause  arrows scroll  Enter back to the ranks",
-        false => "q quit  h help  p pause  < > sort  r reverse  Enter details  Tab links/ranks  + - interval",
+        false => "q quit  h help  p pause  < > sort  r reverse  Enter details  Tab links/ranks",
     };
     frame.render_widget(Paragraph::new(keys).style(style::DIM), area);
 }

@@ -34,7 +34,7 @@ impl Token {
 }
 
 /// Function that returns the present data as JSON, with the details of a rank.
-type Data = Box<dyn Fn(Option<u64>) -> Result<String, String> + Sync>;
+type Data = Box<dyn Fn(Option<u64>) -> Result<String, String> + Send + Sync>;
 
 /// The page and its data.
 pub struct Site {
