@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 25
+#define NTBRING_ABI_VERSION 26
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -63,6 +63,25 @@ uint32_t ntbring_abi_version(void);
  * valid until the thread's next call into this library. */
 const char *ntbring_error_text(void);
 
+/* Receives that no message has matched yet. */
+typedef struct ntbring_receives {
+    uint64_t count;             /* number of receives */
+    uint64_t bytes;             /* sum of the sizes of their buffers */
+} ntbring_receives_t;
+
+/* The caller's queues of receives and of messages, which tools show. */
+typedef struct ntbring_queues {
+    int32_t peers;              /* number of peers */
+    ntbring_receives_t *receives;       /* peers + 1 entries: for each peer the receives of its
+                                         * messages, then those of messages of any peer */
+    uint64_t unexpected;        /* messages that no receive has matched yet */
+    uint64_t unexpected_bytes;  /* bytes of them that the caller keeps */
+} ntbring_queues_t;
+
+/* Adds the caller's queues to *queues, whose numbers are 0 before. It is called in ntbring_poll, when
+ * a tool asks for them, and must not call this library. */
+typedef void (*ntbring_queues_fn) (void *cookie, ntbring_queues_t * queues);
+
 /* Properties of a job that a process knows before it opens an endpoint. */
 typedef struct ntbring_job {
     int32_t rank;               /* rank of this process, 0 .. size-1 */
@@ -74,6 +93,8 @@ typedef struct ntbring_job {
     uint64_t charged;           /* a bit for each handler whose messages are matched with receives,
                                  * and are stored by the receiver as unexpected messages until
                                  * then; the same in all ranks */
+    ntbring_queues_fn queues;   /* NULL: the caller has no queues */
+    void *queues_cookie;        /* passed to queues */
 } ntbring_job_t;
 
 /* Sizes on which the caller's choice of a function depends. They are constant once the endpoint

@@ -25,6 +25,7 @@
 int MPIDI_NTBRING_progress(int vci);
 void MPIDI_NTBRING_idle(int vci);
 void MPIDI_NTBRING_tool_register(void);
+void MPIDI_NTBRING_tool_queues(void *cookie, ntbring_queues_t * queues);
 int64_t MPIDI_NTBRING_pack(void *cookie, uint64_t offset, void *dest, uint64_t max);
 
 void MPIDI_NTBRING_recv_begin(MPIR_Request * rreq);

@@ -58,8 +58,10 @@ static int open_endpoints(void)
         .hosts = number_hosts(host_of),
         .host_of = host_of,
         .charged = 1ULL << MPIDIG_SEND | 1ULL << MPIDI_NTBRING_SEND_SHORT,
+        .queues = MPIDI_NTBRING_tool_queues,
     };
     for (; job.vci < MPIDI_global.n_vcis; job.vci++) {
+        job.queues_cookie = (void *) (uintptr_t) job.vci;
         MPIDI_NTBRING_VCI(job.vci).arriving_src = MPIDI_NTBRING_NOBODY;
         int rc = ntbring_open(&job, &MPIDI_NTBRING_VCI(job.vci).endpoint);
         MPIDI_NTBRING_CHKRC(rc);

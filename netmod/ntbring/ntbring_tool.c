@@ -61,3 +61,38 @@ void MPIDI_NTBRING_tool_register(void)
                         "settings and counters of the ring's transport");
     MPIR_T_THREAD_CS_EXIT();
 }
+
+/* Describes a VCI's queues. It is called by ntbring_poll, so with the VCI's lock. */
+void MPIDI_NTBRING_tool_queues(void *cookie, ntbring_queues_t * queues)
+{
+    int vci = (uintptr_t) cookie;
+    MPIR_Request *rreq;
+
+    DL_FOREACH(MPIDI_global.per_vci[vci].posted_list, rreq) {
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+        /* the second request, for shared memory, of a receive from any source */
+        if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) && MPIDI_REQUEST(rreq, is_local)) {
+            continue;
+        }
+#endif
+        int rank = MPIDIG_REQUEST(rreq, u.recv.source);
+        int32_t peer = queues->peers;
+        if (rank != MPI_ANY_SOURCE) {
+            peer = MPIDI_NTBRING_dest(rank, rreq->comm);
+        }
+        if (peer >= 0 && peer <= queues->peers) {
+            size_t size;
+            MPIDI_Datatype_check_size(MPIDIG_REQUEST(rreq, datatype), MPIDIG_REQUEST(rreq, count),
+                                      size);
+            queues->receives[peer].count++;
+            queues->receives[peer].bytes += size;
+        }
+    }
+    DL_FOREACH(MPIDI_global.per_vci[vci].unexp_list, rreq) {
+        queues->unexpected++;
+        /* the payload of a rendezvous is still at its sender */
+        if (!(MPIDIG_REQUEST(rreq, req->status) & MPIDIG_REQ_RTS)) {
+            queues->unexpected_bytes += MPIDIG_REQUEST(rreq, count);
+        }
+    }
+}

@@ -52,8 +52,8 @@ pub use dynamic::DPM_MAX;
 pub use endpoint::Endpoint;
 pub use error::{EndpointError, Malformed};
 pub use observation::{
-    Counter, Figures, Histogram, LinkCounter, LinkFigures, Peer, Reason, Sizes, State, TimeKind, Times, Wait, CLASSES,
-    COUNTERS, LINK_COUNTERS, TIMES,
+    Counter, Figures, Histogram, LinkCounter, LinkFigures, Peer, Queues, ReadQueues, Reason, Sizes, State, TimeKind,
+    Times, Wait, CLASSES, COUNTERS, LINK_COUNTERS, TIMES,
 };
 pub use onesided::Operation;
 pub use rendezvous::Accepted;

@@ -5,7 +5,7 @@ use super::progress_thread::{self, Guarded, Owned, ProgressThread};
 use super::{argument, Failure};
 use ::ntbring_endpoint::settings::TABLE;
 use ::ntbring_endpoint::Settings;
-use ::ntbring_endpoint::{Endpoint, Idle};
+use ::ntbring_endpoint::{Endpoint, Idle, ReadQueues};
 use ntbring_host::{keep_freed_memory, sidecar};
 use ntbring_ring::join::{Candidate, Card, JoinError};
 use ntbring_ring::liveness::Monitor;
@@ -38,6 +38,8 @@ pub struct Handle {
     values: Vec<CString>,
     /// Handlers whose messages are charged for credit; one bit for each.
     charged: u64,
+    /// Reads the caller's queues, until the endpoint is connected.
+    queues: Option<ReadQueues>,
     /// Index of the endpoint in its process.
     vci: u32,
     shared: Arc<Shared>,
@@ -95,7 +97,7 @@ fn values(loaded: &Loaded<Settings>) -> Vec<CString> {
 }
 
 impl Handle {
-    pub fn open(job: &ntbring_job_t, host_of: &[i32]) -> Result<Handle, Failure> {
+    pub fn open(job: &ntbring_job_t, host_of: &[i32], queues: Option<ReadQueues>) -> Result<Handle, Failure> {
         let (rank, vci) = (job.rank as u32, job.vci as u32);
         keep_freed_memory();
         let loaded = Settings::load()?;
@@ -118,7 +120,7 @@ impl Handle {
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
         let (state, charged) = (State::Open(Box::new(candidate)), job.charged);
-        Ok(Handle { state, size, settings, values, charged, vci, shared: Arc::default() })
+        Ok(Handle { state, size, settings, values, charged, queues, vci, shared: Arc::default() })
     }
 
     /// Converts the handle into the pointer that C holds.
@@ -201,6 +203,7 @@ impl Handle {
         let mut endpoint = Endpoint::new(members, self.settings.clone())?;
         endpoint.charge(self.charged);
         endpoint.set_vci(self.vci);
+        self.queues.take().into_iter().for_each(|read| endpoint.set_queues(read));
         let _ = self.shared.idle.set(endpoint.idle());
         let endpoint = Arc::new(Guarded::new(endpoint));
         self.state = State::Connected(Connected { progress_thread: OnceCell::new(), endpoint });

@@ -16,6 +16,7 @@ mod offers;
 mod peers;
 mod pmi;
 mod progress_thread;
+mod queues;
 mod schedules;
 mod segments;
 mod shared;
@@ -63,7 +64,7 @@ pub unsafe extern "C" fn ntbring_open(job: *const ntbring_job_t, endpoint: *mut 
         }
         // SAFETY: not null, and the caller guarantees `size` entries.
         let host_of = unsafe { std::slice::from_raw_parts(job.host_of, job.size as usize) };
-        let handle = Handle::open(job, host_of)?;
+        let handle = Handle::open(job, host_of, queues::reader(job))?;
         // SAFETY: the caller guarantees writable memory.
         unsafe { *endpoint = handle.into_raw() };
         Ok(NTBRING_OK as i32)

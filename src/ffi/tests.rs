@@ -427,7 +427,7 @@ fn what_has_not_left_is_taken_back() {
 /// Returns an endpoint, of a job of one rank, that has not joined.
 fn opened() -> *mut ntbring_endpoint_t {
     let host_of = [0];
-    let job = ntbring_job_t { rank: 0, size: 1, hosts: 1, host_of: host_of.as_ptr(), vci: 0, charged: 0 };
+    let job = ntbring_job_t { size: 1, hosts: 1, host_of: host_of.as_ptr(), ..ntbring_job_t::default() };
     let mut ep = std::ptr::null_mut();
     // SAFETY: all pointers are valid for the call.
     assert_eq!(unsafe { ntbring_open(&job, &mut ep) }, 0, "{}", text());

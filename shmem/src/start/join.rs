@@ -154,6 +154,8 @@ fn connect(job: &Job) -> *mut ntbring_endpoint_t {
         host_of: job.host_of.as_ptr(),
         vci: VCI,
         charged: 0,
+        queues: None,
+        queues_cookie: ptr::null_mut(),
     };
     let mut endpoint = ptr::null_mut();
     // SAFETY: the description is valid, and the pointer is to a local.

@@ -128,6 +128,11 @@ impl Groups {
         self.open.iter().filter(waits).map(line).collect()
     }
 
+    /// Returns the ranks whose parts of small allgathers are awaited.
+    pub fn awaited(&self) -> impl Iterator<Item = u32> + '_ {
+        self.open.iter().filter(|group| !group.is_complete()).flat_map(Group::missing)
+    }
+
     /// Takes the blocks that have arrived for a group and passes them on. Returns true if there was any.
     #[inline]
     fn look(&mut self, i: usize) -> Result<bool, EndpointError> {

@@ -25,14 +25,19 @@ impl SharedGroups {
         self.groups.push(SharedGroup { ranks, waits_for: Arc::downgrade(waits_for) });
     }
 
+    /// Returns for each group in which this rank waits: the rank for which it waits, and the group's number of ranks.
+    pub fn awaited(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        self.groups.iter().filter_map(|group| {
+            let position = group.waits_for.upgrade()?.load(Ordering::Relaxed).checked_sub(1)?;
+            Some((*group.ranks.get(position as usize)?, group.ranks.len()))
+        })
+    }
+
     /// Returns a line for each group in which this rank waits.
     pub fn describe(&self) -> Vec<String> {
-        let line = |group: &SharedGroup| {
-            let position = group.waits_for.upgrade()?.load(Ordering::Relaxed).checked_sub(1)?;
-            let rank = group.ranks.get(position as usize)?;
-            Some(format!("a collective of {} ranks through shared buffers waits for rank {rank}", group.ranks.len()))
-        };
-        self.groups.iter().filter_map(line).collect()
+        let line =
+            |(rank, ranks)| format!("a collective of {ranks} ranks through shared buffers waits for rank {rank}");
+        self.awaited().map(line).collect()
     }
 }
 

@@ -29,7 +29,7 @@ use crate::collective::{Groups, SharedGroups};
 use crate::dynamic::{DpmMessages, Dynamic, ExternalPeers};
 use crate::error::EndpointError;
 use crate::flow_control::{CreditPolicy, Credits};
-use crate::observation::{Observation, Publisher, Trigger};
+use crate::observation::{Observation, Publisher, ReadQueues, Trigger};
 use crate::onesided::{OneSided, Remotes, Segments};
 use crate::peer_losses::PeerLosses;
 use crate::receiving::Inbound;
@@ -136,11 +136,11 @@ impl Endpoint {
             peer_losses: PeerLosses::default(),
             waiting,
             background: Background { forwarder_threads, relay, async_progress: AsyncProgress::default() },
-            observation: Observation { publisher: Publisher::new(stats_page), dump, vci: 0 },
+            observation: Observation { publisher: Publisher::new(stats_page), dump, read_queues: None, vci: 0 },
             settings,
             events: VecDeque::new(),
         };
-        endpoint.publish_figures();
+        endpoint.publish_figures(false);
         Ok(endpoint)
     }
 
@@ -172,7 +172,12 @@ impl Endpoint {
     /// Sets the index of the endpoint among those of its process, for descriptions.
     pub fn set_vci(&mut self, vci: u32) {
         self.observation.vci = vci;
-        self.publish_figures();
+        self.publish_figures(false);
+    }
+
+    /// Sets the function that reads the caller's queues. It is called in polls, when a tool asks for the rank's state.
+    pub fn set_queues(&mut self, read: ReadQueues) {
+        self.observation.read_queues = Some(read);
     }
 
     /// Returns the handle for waiting, which any thread may use.

@@ -2,7 +2,8 @@
 
 use super::Endpoint;
 use crate::observation::{
-    Counter, Faults, Figures, LinkFigures, LinkTotals, Peer, Totals, Traffic, COUNTERS, LINK_COUNTERS,
+    Counter, Faults, Figures, LinkFigures, LinkTotals, Peer, Queues, Reason, Sizes, State, Times, Totals, Traffic,
+    Waits, COUNTERS, LINK_COUNTERS,
 };
 use ntbring_ntb::Side;
 use std::sync::atomic::Ordering;
@@ -30,9 +31,9 @@ impl Endpoint {
             local,
             direct,
             relayed,
-            packed: counts.packed,
-            chunked: counts.chunked,
-            offered: self.offers.offered,
+            packed: counts.packed.total(),
+            chunked: counts.chunked.total(),
+            offered: self.offers.offered.total(),
             held: counts.held,
             streamed: self.offers.streamed,
             copied: self.offers.copied,
@@ -59,6 +60,26 @@ impl Endpoint {
         LinkTotals { sent_bytes, resent, damaged: damaged + self.inbound.damaged_by(side) }
     }
 
+    /// Returns what the rank waits for and keeps. The caller's queues are read only if a tool has `asked` for them,
+    /// because that takes the longer the longer they are.
+    fn state(&self, asked: bool) -> State {
+        let mut waits = Waits::default();
+        let read = self.observation.read_queues.as_ref().filter(|_| asked);
+        let queues = read.map_or_else(Queues::default, |read| read(self.out.traffic().count()));
+        waits.add_receives(&queues.receives);
+        self.out.waits(&mut waits);
+        self.inbound.waits(&mut waits);
+        self.offers.waits(&mut waits);
+        let collectives = self.groups.awaited().chain(self.shared_groups.awaited().map(|(rank, _)| rank));
+        collectives.for_each(|rank| waits.add(Reason::Collective, Some(rank), 1, 0));
+        State {
+            waiting_us: self.waiting.idle.waiting().as_micros() as u64,
+            unexpected_msgs: queues.unexpected_msgs,
+            unexpected_bytes: queues.unexpected_bytes,
+            waits: waits.list(),
+        }
+    }
+
     /// Returns the rank's own counters.
     fn figures(&self) -> Figures {
         let topology = self.members.topology();
@@ -77,7 +98,7 @@ impl Endpoint {
             let counters = LINK_COUNTERS.iter().map(|counter| counter.own(&totals)).collect();
             LinkFigures { side: link.side(), to: link.neighbour() as u64, counters }
         });
-        let totals = self.totals();
+        let (totals, counts) = (self.totals(), self.out.counts());
         Figures {
             rank: self.members.rank().into(),
             vci: self.observation.vci.into(),
@@ -86,15 +107,18 @@ impl Endpoint {
             size: topology.size() as u64,
             lane_bytes: self.out.lanes().smallest() as u64,
             counters: COUNTERS.iter().map(|counter| counter.own(&totals)).collect(),
+            sizes: Sizes { packed: counts.packed, chunked: counts.chunked, rendezvous: self.offers.offered },
+            times: Times([self.waiting.idle.wait_times(), self.offers.sent, self.offers.fetched, counts.held_for]),
+            state: None,
             links: links.collect(),
             peers: peers.collect(),
         }
     }
 
-    /// Publishes the rank's counters in its stats page.
+    /// Publishes the rank's counters and its state in its stats page; `asked` if a tool waits for them.
     #[cold]
-    pub(super) fn publish_figures(&mut self) {
-        let figures = self.figures();
+    pub(super) fn publish_figures(&mut self, asked: bool) {
+        let figures = Figures { state: Some(self.state(asked)), ..self.figures() };
         self.observation.publisher.publish(&figures);
     }
 

@@ -74,9 +74,9 @@ impl Endpoint {
             let peer = self.admit(i);
             self.inbound.connect(peer, lane, bell);
         }
-        let due = self.waiting.idle.takes_stock();
-        if due || self.observation.publisher.is_asked() {
-            self.publish_figures();
+        let (due, asked) = (self.waiting.idle.takes_stock(), self.observation.publisher.is_asked());
+        if due || asked {
+            self.publish_figures(asked);
         }
         // External peers that leave report it at once; those that die do not.
         self.look_for_external_peers(due);

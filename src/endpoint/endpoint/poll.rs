@@ -81,7 +81,10 @@ impl Endpoint {
             if let Some(sent) = self.out.take_sent() {
                 self.waiting.idle.busy();
                 return Ok(Some(match sent.offered {
-                    true => Event::Taken { cookie: sent.cookie },
+                    true => {
+                        self.offers.has_left(sent.cookie);
+                        Event::Taken { cookie: sent.cookie }
+                    }
                     false => Event::Sent { cookie: sent.cookie, handler: sent.handler },
                 }));
             }

@@ -22,14 +22,25 @@ impl Histogram {
     /// Counts a number below 2^62.
     #[inline(always)]
     pub fn count(&mut self, number: u64) {
-        // The number 2n-1 is odd, so two instructions find the class; of 0 it is u64::MAX.
-        let odd = (number << 1).wrapping_sub(1);
-        self.0[(63 ^ odd.leading_zeros() as usize) & (CLASSES - 1)] += 1;
+        self.0[Histogram::class(number)] += 1;
     }
 
     /// Counts a time, in microseconds, rounded up.
     pub fn count_time(&mut self, time: Duration) {
-        self.count(time.as_nanos().div_ceil(1000).min(1 << 61) as u64);
+        self.0[Histogram::time_class(time)] += 1;
+    }
+
+    /// Returns the class of a number below 2^62.
+    #[inline(always)]
+    fn class(number: u64) -> usize {
+        // The number 2n-1 is odd, so two instructions find the class; of 0 it is u64::MAX.
+        let odd = (number << 1).wrapping_sub(1);
+        63 ^ (odd.leading_zeros() as usize & (CLASSES - 1))
+    }
+
+    /// Returns the class of a time.
+    pub fn time_class(time: Duration) -> usize {
+        Histogram::class(time.as_nanos().div_ceil(1000).min(1 << 61) as u64)
     }
 
     /// Returns how many numbers were counted.

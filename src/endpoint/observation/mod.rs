@@ -23,13 +23,15 @@ pub use dump::Trigger;
 pub use figures::{Figures, LinkFigures, Peer};
 pub use histogram::{Histogram, Sizes, TimeKind, Times, CLASSES, TIMES};
 pub use publisher::Publisher;
-pub use state::{Reason, State, Wait, Waits, WAITS_MAX};
+pub use state::{Queues, ReadQueues, Reason, State, Wait, Waits};
 pub use totals::{Faults, LinkTotals, Totals, Traffic};
 
 /// The parts of a rank that observe it.
 pub struct Observation {
     pub publisher: Publisher,
     pub dump: Trigger,
+    /// Reads the queues of the endpoint's caller, if it has any.
+    pub read_queues: Option<ReadQueues>,
     /// Index of the endpoint among those of its process.
     pub vci: u32,
 }

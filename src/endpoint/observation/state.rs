@@ -78,6 +78,21 @@ impl Serialize for Reason {
     }
 }
 
+/// The queues of the endpoint's caller, of which only the caller knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Receives that no message has matched: number and bytes, for messages of each peer, and at the end for messages
+    /// of any peer.
+    pub receives: Vec<(u64, u64)>,
+    /// Messages that no receive has matched.
+    pub unexpected_msgs: u64,
+    /// Bytes of these messages that are in this rank's memory.
+    pub unexpected_bytes: u64,
+}
+
+/// Returns the caller's queues, for this number of peers.
+pub type ReadQueues = Box<dyn Fn(usize) -> Queues + Send>;
+
 /// Collects the entries of [`State::waits`].
 #[derive(Default)]
 pub struct Waits(BTreeMap<(Reason, Option<u64>), (u64, u64)>);
@@ -88,6 +103,14 @@ impl Waits {
         if count > 0 {
             let of = self.0.entry((reason, rank.map(u64::from))).or_default();
             *of = (of.0 + count, of.1.saturating_add(bytes));
+        }
+    }
+
+    /// Adds the receives of the caller.
+    pub fn add_receives(&mut self, receives: &[(u64, u64)]) {
+        let peers = receives.len().saturating_sub(1);
+        for (peer, &(count, bytes)) in receives.iter().enumerate() {
+            self.add(Reason::Message, (peer < peers).then_some(peer as u32), count, bytes);
         }
     }
 
@@ -148,6 +171,9 @@ mod tests {
             wait(Reason::Room, Some(3), 1, 10),
         ];
         assert_eq!(waits.list(), expected);
+        let mut waits = Waits::default();
+        waits.add_receives(&[(0, 0), (0, 0), (3, 8), (1, 8)]);
+        assert_eq!(waits.list(), [wait(Reason::Message, None, 1, 8), wait(Reason::Message, Some(2), 3, 8)]);
         let mut many = Waits::default();
         (0..100).for_each(|rank| many.add(Reason::Message, Some(rank), 1, 0));
         assert_eq!(many.list().len(), WAITS_MAX);

@@ -1,6 +1,8 @@
 //! Descriptions and counters of the lanes to a rank.
 
 use super::inbound::Inbound;
+use crate::arrival::Target;
+use crate::observation::{Reason, Waits};
 use ntbring_ntb::Side;
 
 impl Inbound {
@@ -13,6 +15,15 @@ impl Inbound {
     /// Returns the number of entries that were found lost or damaged.
     pub fn damaged(&self) -> u64 {
         self.boxes.iter().map(|inbox| inbox.lane.damaged()).sum()
+    }
+
+    /// Adds the payloads that have begun to arrive. Those of rendezvous are left to [`crate::rendezvous::Offers`].
+    pub fn waits(&self, waits: &mut Waits) {
+        for (src, row) in self.streams.iter().enumerate() {
+            let open = row.iter().flat_map(|row| row.iter().flatten());
+            let eager = open.filter(|open| !matches!(open.target, Target::Fetch(_)));
+            eager.for_each(|open| waits.add(Reason::Payload, Some(src as u32), 1, open.left));
+        }
     }
 
     /// Returns a line for each lane that is not empty, and for each open stream.

@@ -4,12 +4,23 @@ use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_zerocopy::copy_tuner::CopyPath;
 use ntbring_zerocopy::Payload;
+use std::time::Instant;
 
 /// A payload that was offered.
 pub struct Exposed {
     pub dest: u32,
     pub payload: Payload,
     pub cookie: usize,
+    /// Time of the offer.
+    pub since: Instant,
+}
+
+/// A payload that was offered and is now sent through a lane.
+pub struct Leaving {
+    pub dest: u32,
+    pub cookie: usize,
+    /// Time of the offer.
+    pub since: Instant,
 }
 
 /// A payload that this rank fetches.
@@ -31,6 +42,8 @@ pub struct Fetch {
     pub fed: bool,
     /// The copy path that the A/B tuner has chosen; None if there was no choice.
     pub copy_path: Option<CopyPath>,
+    /// Time at which this rank has accepted the offer.
+    pub since: Instant,
 }
 
 impl Fetch {
@@ -47,6 +60,7 @@ impl Fetch {
             refused: false,
             fed: false,
             copy_path: None,
+            since: Instant::now(),
         }
     }
 }

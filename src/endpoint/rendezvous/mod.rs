@@ -20,6 +20,7 @@
 
 mod actions;
 mod fetch;
+mod observe;
 mod offers;
 mod preferences;
 

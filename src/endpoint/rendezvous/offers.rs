@@ -1,10 +1,11 @@
 //! The payloads that a rank has offered to others, and those that it fetches.
 
 use super::actions::{Accepted, Action, Destination, Next};
-use super::fetch::{Copy, Exposed, Fetch, Part};
+use super::fetch::{Copy, Exposed, Fetch, Leaving, Part};
 use super::preferences::Preferences;
 use crate::arrival::Event;
 use crate::error::EndpointError;
+use crate::observation::Histogram;
 use crate::wire::{Offer, Packet, Request};
 use ntbring_host::KernelCopy;
 use ntbring_memory::ForeignRoom;
@@ -12,6 +13,7 @@ use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuners, Outcome};
 use ntbring_zerocopy::{Fetching, Payload, Thresholds};
 use slab::Slab;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Maximum number of bytes copied before another copy or packet has its turn.
 const PIECE: usize = 256 << 10;
@@ -23,13 +25,18 @@ const PAGE: u64 = 4096;
 pub struct Offers {
     /// This rank.
     me: u32,
-    given: Slab<Exposed>,
-    fetches: Slab<Fetch>,
+    pub(super) given: Slab<Exposed>,
+    pub(super) leaving: Vec<Leaving>,
+    pub(super) fetches: Slab<Fetch>,
     copies: VecDeque<Copy>,
     actions: VecDeque<Action>,
     pub preferences: Preferences,
-    /// Number of offers made.
-    pub offered: u64,
+    /// Payload sizes of the offers made.
+    pub offered: Histogram,
+    /// Times from offers until their payloads had left.
+    pub sent: Histogram,
+    /// Times from the acceptance of offers until their payloads had arrived.
+    pub fetched: Histogram,
     /// Number of fetches that were streamed.
     pub streamed: u64,
     /// Bytes copied by this rank without a window, by kernel copies.
@@ -77,12 +84,13 @@ impl Offers {
 
     /// Drops the offers to a rank and the fetches from it.
     pub fn lose(&mut self, rank: u32) {
-        let Offers { given, fetches, copies, preferences, .. } = self;
+        let Offers { given, leaving, fetches, copies, preferences, .. } = self;
         copies.retain(|copy| match copy.what {
             Part::Read { fetch, .. } => fetches[fetch as usize].src != rank,
             Part::Write { dest, .. } => dest != rank,
         });
         given.retain(|_, given| given.dest != rank);
+        leaving.retain(|leaving| leaving.dest != rank);
         fetches.retain(|_, fetch| {
             let stays = fetch.src != rank;
             if !stays {
@@ -100,8 +108,8 @@ impl Offers {
             Payload::Contiguous(bytes) => (bytes.address() as u64, bytes.len() as u64),
             Payload::Packed(_) => (0, payload.len()),
         };
-        let id = self.given.insert(Exposed { dest, payload, cookie }) as u32;
-        self.offered += 1;
+        let id = self.given.insert(Exposed { dest, payload, cookie, since: Instant::now() }) as u32;
+        self.offered.count(total);
         Offer { id, address, total }
     }
 
@@ -193,7 +201,8 @@ impl Offers {
             return Destination::Room(room);
         }
         if last {
-            self.fetches.remove(fetch as usize);
+            let since = self.fetches.remove(fetch as usize).since;
+            self.fetched.count_time(since.elapsed());
         }
         match wanted > 0 || last {
             true => Destination::Shown { bytes: wanted, cookie },
@@ -235,6 +244,7 @@ impl Offers {
     pub fn has_taken(&mut self, src: u32, offer: u32) -> Result<(), EndpointError> {
         self.given_to(src, offer)?;
         let given = self.given.remove(offer as usize);
+        self.sent.count_time(given.since.elapsed());
         self.preferences.has_copied(src, given.payload.len());
         self.actions.push_back(Action::Event(Event::Taken { cookie: given.cookie }));
         Ok(())
@@ -261,6 +271,7 @@ impl Offers {
                     Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
                     packed => packed,
                 };
+                self.leaving.push(Leaving { dest: src, cookie: given.cookie, since: given.since });
                 self.actions.push_back(Action::Feed { dest: src, fetch, payload, cookie: given.cookie });
             }
             Request::Push { address, from, len } => {
@@ -344,6 +355,7 @@ impl Offers {
 
     fn fetched(&mut self, fetch: u32) {
         let f = self.fetches.remove(fetch as usize);
+        self.fetched.count_time(f.since.elapsed());
         self.actions.push_back(Action::Event(Event::Fetched { cookie: f.cookie }));
         self.preferences.end(f.copy_path, f.size);
     }

@@ -3,6 +3,7 @@
 use super::line::Waiting;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// The flow-control credit of a flow, at the sender.
 #[derive(Default)]
@@ -11,8 +12,8 @@ pub struct Allowance {
     charged: u64,
     /// Limit of `charged`, as last received from the receiver.
     allowed: u64,
-    /// Messages that wait for credit, each with its cost.
-    held: VecDeque<(Waiting, u64)>,
+    /// Messages that wait for credit, each with its cost and the time since which it waits.
+    held: VecDeque<(Waiting, u64, Instant)>,
     /// True if a STALLED packet was sent to the receiver for the current limit.
     stall_sent: bool,
     /// For each other rank whose STALLED was passed on to this receiver: the latest number.
@@ -42,7 +43,7 @@ impl Allowance {
 
     /// Holds a message until there is credit for it.
     pub fn hold(&mut self, waiting: Waiting, cost: u64) {
-        self.held.push_back((waiting, cost));
+        self.held.push_back((waiting, cost, Instant::now()));
     }
 
     /// Applies a limit of the receiver.
@@ -71,20 +72,20 @@ impl Allowance {
         Some(self.allowed)
     }
 
-    /// Returns the next held message for which there is credit by now.
-    pub fn next(&mut self) -> Option<Waiting> {
-        let (_, cost) = self.held.front()?;
+    /// Returns the next held message for which there is credit by now, and the time since which it has waited.
+    pub fn next(&mut self) -> Option<(Waiting, Instant)> {
+        let (_, cost, _) = self.held.front()?;
         if self.charged + cost > self.allowed {
             return None;
         }
-        let (waiting, cost) = self.held.pop_front()?;
+        let (waiting, cost, since) = self.held.pop_front()?;
         self.charged += cost;
-        Some(waiting)
+        Some((waiting, since))
     }
 
     /// Drops the first held message for which `is_it` holds. Returns false if there is none.
     pub fn retract(&mut self, is_it: impl Fn(&Waiting) -> bool) -> bool {
-        let found = self.held.iter().position(|(waiting, _)| is_it(waiting));
+        let found = self.held.iter().position(|(waiting, ..)| is_it(waiting));
         if let Some(i) = found {
             self.held.remove(i);
             // The next message that is held is a new stall, of which the receiver does not know.
@@ -96,6 +97,11 @@ impl Allowance {
     /// Returns the number of held messages.
     pub fn len(&self) -> usize {
         self.held.len()
+    }
+
+    /// Returns the bytes of the payloads of the held messages.
+    pub fn bytes(&self) -> u64 {
+        self.held.iter().map(|(waiting, ..)| waiting.payload_len()).sum()
     }
 
     /// Drops the held messages. Returns their number.
@@ -128,12 +134,12 @@ mod tests {
         allowance.hold(message(2), 10);
         assert!(allowance.next().is_none());
         allowance.raise(110);
-        assert!(allowance.next().is_some_and(|waiting| is(1)(&waiting)));
+        assert!(allowance.next().is_some_and(|(waiting, _)| is(1)(&waiting)));
         assert!(allowance.next().is_none());
         // A limit that arrives late changes nothing.
         allowance.raise(90);
         allowance.refund(50);
-        assert!(allowance.next().is_some_and(|waiting| is(2)(&waiting)));
+        assert!(allowance.next().is_some_and(|(waiting, _)| is(2)(&waiting)));
         assert_eq!(allowance.len(), 0);
     }
 

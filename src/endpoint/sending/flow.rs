@@ -73,6 +73,12 @@ impl Flow {
         }
     }
 
+    /// Returns the packets and bytes that wait for room, and the messages and bytes that wait for credit.
+    pub fn left(&self) -> ((u64, u64), (u64, u64)) {
+        let (line, bulk) = (self.line.left(), self.bulk.as_ref().map_or((0, 0), |bulk| bulk.left()));
+        ((line.0 + bulk.0, line.1 + bulk.1), (self.allowance.len() as u64, self.allowance.bytes()))
+    }
+
     /// Describes what is left to be sent, for the diagnosis of a hang.
     pub fn describe(&self) -> String {
         let lines = || std::iter::once(&self.line).chain(self.bulk.as_deref());

@@ -75,8 +75,9 @@ impl Outbound {
 
     /// Sends held messages for which there is credit by now.
     fn release(&mut self, dest: u32) -> Result<(), EndpointError> {
-        while let Some(waiting) = self.flows[dest as usize].allowance.next() {
+        while let Some((waiting, since)) = self.flows[dest as usize].allowance.next() {
             self.held -= 1;
+            self.counts.held_for.count_time(since.elapsed());
             self.queue(dest, waiting)?;
         }
         Ok(())

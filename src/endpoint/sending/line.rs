@@ -27,6 +27,16 @@ pub enum Waiting {
     Pieces { opening: Opening, header: Header, payload: Payload, cookie: usize },
 }
 
+impl Waiting {
+    /// Returns the size of the payload in bytes.
+    pub fn payload_len(&self) -> u64 {
+        match self {
+            Waiting::Bare { .. } => 0,
+            Waiting::Whole { payload, .. } | Waiting::Pieces { payload, .. } => payload.len(),
+        }
+    }
+}
+
 /// The context of a payload that is sent in chunks.
 #[derive(Clone, Copy)]
 pub enum Opening {
@@ -94,6 +104,13 @@ impl FlowQueue {
     /// Returns the number of payloads that are being sent in chunks, and the bytes of them that are left.
     pub fn streaming(&self) -> (usize, u64) {
         (self.streams.len(), self.streams.iter().map(|stream| stream.payload.len() - stream.offset).sum())
+    }
+
+    /// Returns the number of packets and payloads that are left to be sent, and the bytes of payloads.
+    pub fn left(&self) -> (u64, u64) {
+        let (streams, rest) = self.streaming();
+        let waiting: u64 = self.waiting.iter().map(Waiting::payload_len).sum();
+        ((streams + self.waiting.len()) as u64, rest + waiting)
     }
 
     /// True if any of the queue's payloads must be packed.

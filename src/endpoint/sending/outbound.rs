@@ -11,6 +11,7 @@ use super::message::{Message, Released, Sent};
 use super::outbox::{Outbox, LOST, NOWHERE};
 use crate::error::EndpointError;
 use crate::flow_control::CreditPolicy;
+use crate::observation::{Histogram, Reason, Waits};
 use crate::reliable::RetransmitThread;
 use crate::wire::{Packet, HANDLERS};
 use ntbring_memory::ForeignBytes;
@@ -30,12 +31,14 @@ const TURN: usize = 8;
 /// Numbers of messages sent.
 #[derive(Default)]
 pub struct Counts {
-    /// Messages that were one entry of a lane.
-    pub packed: u64,
-    /// Messages that were sent as a header and chunks.
-    pub chunked: u64,
+    /// Payload sizes of messages that were one entry of a lane.
+    pub packed: Histogram,
+    /// Payload sizes of messages that were sent as a header and chunks.
+    pub chunked: Histogram,
     /// Messages that have waited for credit.
     pub held: u64,
+    /// Times for which they have waited.
+    pub held_for: Histogram,
 }
 
 /// All flows of a rank.
@@ -145,7 +148,7 @@ impl Outbound {
         flow.bytes += m.header.len() as u64 + m.payload.len();
         flow.allowance.spend(cost);
         self.lanes.doorbells += outbox.bell.ring();
-        self.counts.packed += 1;
+        self.counts.packed.count(m.payload.len());
         Ok(true)
     }
 
@@ -166,7 +169,7 @@ impl Outbound {
         if self.is_lost(dest) {
             return Ok(if m.payload.is_empty() && m.cookie == 0 { Sent::Done } else { Sent::Pending });
         }
-        let (empty, cookie) = (m.payload.is_empty(), m.cookie);
+        let (empty, size, cookie) = (m.payload.is_empty(), m.payload.len(), m.cookie);
         let header = SmallVec::from_slice(m.header);
         let before = self.sent.len();
         let cost = self.credit_policy.cost(m.head.handler, m.payload.len());
@@ -180,8 +183,8 @@ impl Outbound {
             false => Waiting::Pieces { opening: Opening::Begin(m.head), header, payload: m.payload, cookie },
         };
         match whole {
-            true => self.counts.packed += 1,
-            false => self.counts.chunked += 1,
+            true => self.counts.packed.count(size),
+            false => self.counts.chunked.count(size),
         }
         if held {
             self.hold(dest, waiting, cost)?;
@@ -312,6 +315,15 @@ impl Outbound {
         let (doorbells, heads) =
             self.retransmit_thread.as_ref().map_or((0, 0), |retransmit_thread| retransmit_thread.reliable().writes());
         (self.lanes.doorbells + doorbells, heads)
+    }
+
+    /// Adds what waits to be sent.
+    pub fn waits(&self, waits: &mut Waits) {
+        for (rank, flow) in self.flows.iter().enumerate() {
+            let (room, credit) = flow.left();
+            waits.add(Reason::Room, Some(rank as u32), room.0, room.1);
+            waits.add(Reason::Credit, Some(rank as u32), credit.0, credit.1);
+        }
     }
 
     /// Returns a line on every flow in which something waits, for the diagnosis of a hang.

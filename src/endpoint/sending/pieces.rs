@@ -51,7 +51,7 @@ impl Outbound {
         flow.msgs += 1;
         flow.bytes += (m.header.len() + total) as u64;
         flow.allowance.spend(cost);
-        self.counts.chunked += 1;
+        self.counts.chunked.count(total as u64);
         true
     }
 }

@@ -12,8 +12,9 @@ impl Outbound {
     pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return false };
-        let bytes = (header.len() + payload.len()) as u64;
-        let cost = self.credit_policy.cost(head.handler, payload.len() as u64);
+        let payload_len = payload.len() as u64;
+        let bytes = header.len() as u64 + payload_len;
+        let cost = self.credit_policy.cost(head.handler, payload_len);
         let Some(meta) = plain_meta(head, header.len()) else { return false };
         if flow.route.is_some()
             || bytes > most as u64
@@ -28,7 +29,7 @@ impl Outbound {
         flow.bytes += bytes;
         flow.allowance.spend(cost);
         self.lanes.doorbells += outbox.bell.ring();
-        self.counts.packed += 1;
+        self.counts.packed.count(payload_len);
         true
     }
 }

@@ -1,6 +1,8 @@
 //! Waiting: a rank spins, then yields, then sleeps until its doorbell rings. While it waits, it also notices that a
 //! process of the job has died or that a link has gone down.
 
+use super::wait_times::WaitTimes;
+use crate::observation::Histogram;
 use crate::settings::Settings;
 use ntbring_host::backoff;
 use ntbring_host::StatsPage;
@@ -77,6 +79,7 @@ pub struct Idle {
     stats_page: StatsPage,
     /// True if the published counters are out of date.
     stock: AtomicBool,
+    times: WaitTimes,
 }
 
 struct Waiter {
@@ -134,6 +137,7 @@ impl Idle {
             sleeps: AtomicU64::new(0),
             stats_page,
             stock: AtomicBool::new(false),
+            times: WaitTimes::new(Instant::now()),
             members,
         }
     }
@@ -162,6 +166,7 @@ impl Idle {
         let spins = self.spins.load(Ordering::Relaxed);
         if calls == 0 {
             self.vain.store(0, Ordering::Relaxed);
+            self.times.begin();
         }
         if calls < spins {
             // No pause instruction: the caller's work between two polls takes longer than one.
@@ -172,7 +177,12 @@ impl Idle {
         self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
         if calls - spins < self.yields || max.is_zero() {
             self.vain.store(0, Ordering::Relaxed);
-            self.give_way(spins);
+            let (before, after) = self.give_way(spins);
+            // Without a time to sleep there may be progress of which this rank does not know.
+            match max.is_zero() {
+                true => self.times.begin(),
+                false => self.times.look(before, after),
+            }
             if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
                 self.watch();
             }
@@ -200,9 +210,11 @@ impl Idle {
                 let hurried = self.hurried.load(Ordering::Relaxed);
                 let vain = self.vain.fetch_add(1, Ordering::Relaxed);
                 let max = backoff(max, vain).min(self.longest);
+                let before = Instant::now();
                 self.asleep.store(true, Ordering::Relaxed);
                 self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
                 self.asleep.store(false, Ordering::Relaxed);
+                self.times.look(before, Instant::now());
                 self.awake();
                 drop(waiter);
                 self.watch();
@@ -226,12 +238,16 @@ impl Idle {
         self.spins.load(Ordering::Relaxed) < SPINS_FREE || !self.is_spinning()
     }
 
-    /// Yields, and adapts `spins` to the duration of the yield, which shows if other processes want the core.
-    fn give_way(&self, spins: u32) {
-        let Some(quiet) = self.quiet else { return std::thread::yield_now() };
+    /// Yields, and adapts `spins` to the duration of the yield, which shows if other processes want the core. Returns
+    /// the times before and after it.
+    fn give_way(&self, spins: u32) -> (Instant, Instant) {
         let before = Instant::now();
         std::thread::yield_now();
-        self.spins.store(spins_after(spins, before.elapsed(), quiet), Ordering::Relaxed);
+        let after = Instant::now();
+        if let Some(quiet) = self.quiet {
+            self.spins.store(spins_after(spins, after - before, quiet), Ordering::Relaxed);
+        }
+        (before, after)
     }
 
     /// To be called when the rank will not poll for a while (`rests`), and when it polls again.
@@ -334,6 +350,7 @@ impl Idle {
     /// calls MPI_Test in a loop, they count as waits, except that the rank does not sleep: the peer that the program
     /// waits for may need the core.
     pub fn tested(&self, polls: u32) {
+        self.times.begin();
         let mut calls = self.calls.load(Ordering::Relaxed);
         if calls == self.calls_when_tested.load(Ordering::Relaxed) {
             let spins = self.spins.load(Ordering::Relaxed);
@@ -345,6 +362,19 @@ impl Idle {
             }
         }
         self.calls_when_tested.store(calls, Ordering::Relaxed);
+    }
+
+    /// Returns for how long the rank has been waiting since its first yield; 0 if it does not wait.
+    pub fn waiting(&self) -> Duration {
+        match self.calls.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            _ => self.times.lasting(Instant::now()),
+        }
+    }
+
+    /// Returns the durations of all waits that have ended, from their first yields.
+    pub fn wait_times(&self) -> Histogram {
+        self.times.ended(self.calls.load(Ordering::Relaxed) > 0)
     }
 
     /// Returns the number of sleeps.
