@@ -4,13 +4,15 @@ use super::keys::{Outcome, Ui};
 use super::sample::Sample;
 use super::source::Source;
 use super::view;
+use super::WIDTH;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::terminal::size;
 use ratatui::DefaultTerminal;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use std::error::Error;
 use std::io::{stdin, stdout, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -38,7 +40,12 @@ pub fn run(source: Source, interval: Duration) -> Result<(), Box<dyn Error>> {
     let terminal = ratatui::try_init()?;
     let done = show(terminal, Ui::new(interval), &samples, &intervals, &killed);
     ratatui::try_restore()?;
-    done
+    let last = done?;
+    // The screen is gone; the job, which cannot be looked at again, is not.
+    if last.ended {
+        print!("{}", view::text(&last, size().map_or(WIDTH, |(width, _)| width))?);
+    }
+    Ok(())
 }
 
 /// Takes samples until nobody receives them. The interval changes to each value that arrives in `changed`.
@@ -55,22 +62,27 @@ fn take(mut source: Source, mut interval: Duration, changed: &Receiver<Duration>
     }
 }
 
+/// Shows samples until the user leaves the view or the process is to end. Returns the one that was shown last.
 fn show(
     mut terminal: DefaultTerminal,
     mut ui: Ui,
     samples: &Receiver<News>,
     intervals: &Sender<Duration>,
     killed: &AtomicBool,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<Sample, Box<dyn Error>> {
     let mut shown = samples.recv()??;
     let mut stale = true;
     while !killed.load(Ordering::Relaxed) {
         // While the view is paused, later samples are not shown, except that the job has ended.
-        for sample in samples.try_iter() {
-            let sample = sample?;
-            if !ui.paused || sample.ended && !shown.ended {
-                (shown, stale) = (sample, true);
+        match samples.try_recv() {
+            Ok(sample) => {
+                let sample = sample?;
+                if !ui.paused || sample.ended && !shown.ended {
+                    (shown, stale) = (sample, true);
+                }
             }
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return Err("the thread that reads the job has ended".into()),
         }
         if stale {
             terminal.draw(|frame| view::draw(frame, &shown, &ui))?;
@@ -80,7 +92,7 @@ fn show(
             let before = ui.interval;
             if let Event::Key(key) = event::read()? {
                 if key.kind != KeyEventKind::Release && ui.press(key, &shown) == Outcome::Quit {
-                    return Ok(());
+                    return Ok(shown);
                 }
             }
             if ui.interval != before {
@@ -88,5 +100,5 @@ fn show(
             }
         }
     }
-    Ok(())
+    Ok(shown)
 }

@@ -14,7 +14,7 @@ use ratatui::Frame;
 /// Width from which dropped entries have a column.
 const WIDE: u16 = 96;
 /// Width of all columns but the bars, with the spaces between.
-const FIXED: u16 = 61;
+const FIXED: u16 = 62;
 const DROPPED: u16 = 8;
 /// Smallest and largest width of a bar.
 const BAR: [u16; 2] = [3, 20];
@@ -38,7 +38,7 @@ pub fn draw(frame: &mut Frame, area: Rect, sample: &Sample, ui: Option<&Ui>) {
         heading.extend([right(format!("to {side}")), "".into(), "".into()]);
     }
     heading.extend([right("resent".into()), right("damaged".into())]);
-    let mut widths = vec![7, 5, 10, bar, 4, 10, bar, 4, 6, 7];
+    let mut widths = vec![8, 5, 10, bar, 4, 10, bar, 4, 6, 7];
     if wide {
         heading.push(right("dropped".into()));
         widths.push(DROPPED - 1);

@@ -137,7 +137,7 @@ fn the_end_of_the_job_is_said() {
     let ended = sample().end();
     let shown = screen(&ended, &ui(), SMALL);
     assert!(shown.contains("THE JOB HAS ENDED") && shown.contains("3.00 MB/s"), "{shown}");
-    assert_eq!(shown.matches("  ended ").count(), 4);
+    assert_eq!(shown.matches(" ended  ").count(), 4);
 }
 
 #[test]
