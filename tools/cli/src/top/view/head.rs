@@ -55,7 +55,7 @@ fn limit(sample: &Sample) -> Line<'static> {
     }
     let limit = sample.limit.bytes_per_s.map(|rate| bytes(rate, "/s"));
     let text = match (limit, sample.limit.origin) {
-        (None, _) => "utilisation: nothing has passed a link yet".into(),
+        (None, _) => "utilisation: no rates are known yet".into(),
         (Some(limit), Origin::LargestSeen) => format!("utilisation: of {limit}, the largest rate seen so far"),
         (Some(limit), Origin::LinkModel) => {
             format!("utilisation: of {limit}, link model {}", sample.job.link_model.as_deref().unwrap_or_default())

@@ -46,7 +46,7 @@ function showHead(data) {
   $("job").textContent = parts.join(" · ");
   const full = known(data.limit.bytes_per_s, (v) => bytes(v) + "/s");
   $("limit").textContent = hosts === 1 ? "One host, so no links."
-    : data.limit.bytes_per_s === null ? "Nothing has passed a link yet."
+    : data.limit.bytes_per_s === null ? "No rates are known yet."
     : data.limit.origin === "link_model" ? `100 % is ${full}, the bandwidth of the link model ${job.link_model}.`
     : `100 % is ${full}, the largest rate seen so far.`;
 }
@@ -115,7 +115,7 @@ const columns = [
 function showRanks(data) {
   const heads = columns.map(([name]) => {
     const arrow = ui.sort !== name ? "" : ui.descending ? " ▼" : " ▲";
-    const head = make("th", { class: name === "state" ? "sorts left" : "sorts" }, name + arrow);
+    const head = make("th", { class: name === "state" ? "sorts left wide" : "sorts" }, name + arrow);
     head.onclick = () => {
       ui.descending = ui.sort === name ? !ui.descending : !["rank", "host"].includes(name);
       ui.sort = name;
@@ -127,12 +127,12 @@ function showRanks(data) {
   const sign = ui.descending ? -1 : 1;
   const lines = [...data.ranks].sort((a, b) => sign * ((value(a) ?? -1) - (value(b) ?? -1)) || a.rank - b.rank);
   fill($("ranks"), heads, lines.map((line) => {
-    const kind = [line.state.activity, line.rank === ui.rank ? "chosen" : ""].filter((name) => name === "ended" || name === "chosen");
-    const row = make("tr", { class: kind.join(" ") }, ...columns.map(([name, of, form]) =>
+    const row = make("tr", { class: line.rank === ui.rank ? "chosen" : "" }, ...columns.map(([name, of, form]) =>
       name === "state" ? td(line.doing, "left text " + line.state.activity)
         : td(form ? known(of(line), form) : of(line))));
     row.onclick = () => {
       ui.rank = ui.rank === line.rank ? null : line.rank;
+      history.replaceState(null, "", ui.rank === null ? location.pathname : `#rank=${ui.rank}`);
       ask();
     };
     return row;
@@ -166,6 +166,10 @@ function status(name, text) {
   $("status").className = name;
   $("status").textContent = text;
 }
+
+// The chosen rank is in the address, so that it stays when the page is loaded again.
+const chosen = /^#rank=(\d+)$/.exec(location.hash);
+if (chosen) ui.rank = Number(chosen[1]);
 
 let timer = null;
 async function ask() {
