@@ -20,4 +20,5 @@ mod stats;
 mod strangers;
 mod survivors;
 mod top;
+mod traffic;
 mod waiting;

@@ -69,6 +69,6 @@ fn counters_are_named_as_in_the_line_at_the_end() {
     assert!(tool(&["stats", "--job", &first, "--watch", "0.2", "--json"]).0);
     job.end(Duration::from_secs(90)).ok();
     let mut wanted = names(&stats.lines(4)[0]);
-    wanted.extend(["job", "age_ms"].map(String::from));
+    wanted.extend(["job", "age_ms", "state"].map(String::from));
     assert_eq!(names(&seen), wanted);
 }

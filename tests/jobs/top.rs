@@ -93,7 +93,10 @@ fn one_screen_shows_links_and_ranks() {
     assert!(["0", "1", "2", "3"].iter().all(|rank| line(&shown, rank).contains("B/s")), "{shown}");
     assert!(tool(&["link", "down", "1-2", "--job", &first]).0);
     let shown = once(&first);
-    assert!(shown.contains("down: 1-2") && shown.contains("[1]╳╳╳[2]") && line(&shown, "1-2").contains("down"), "{shown}");
+    assert!(
+        shown.contains("down: 1-2") && shown.contains("[1]╳╳╳[2]") && line(&shown, "1-2").contains("down"),
+        "{shown}"
+    );
     assert!(tool(&["link", "up", "1-2", "--job", &first]).0);
     // A stopped process is not one that computes.
     signal(ranks[3].1, libc::SIGSTOP);
@@ -130,7 +133,8 @@ fn the_page_is_for_those_who_have_its_address() {
     assert!(whole.starts_with("HTTP/1.1 200 OK") && whole.contains("<title>ntbring top</title>"), "{whole}");
     assert!(whole.contains("Content-Security-Policy: default-src 'none'"), "{whole}");
     let data = page.data("");
-    let numbers: Vec<u64> = data["ranks"].as_array().unwrap().iter().map(|rank| rank["rank"].as_u64().unwrap()).collect();
+    let numbers: Vec<u64> =
+        data["ranks"].as_array().unwrap().iter().map(|rank| rank["rank"].as_u64().unwrap()).collect();
     assert_eq!((numbers, &data["job"]["program"]), (vec![0, 1, 2, 3], &"random_traffic".into()));
     assert!(data["detail"].is_null() && data["links"].as_array().unwrap().iter().all(|link| link["up"] == true));
     until(|| page.data("")["links"][0]["directions"][0]["bytes_per_s"].as_f64() > Some(0.0));

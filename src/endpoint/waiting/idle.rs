@@ -1,6 +1,9 @@
 //! Waiting: a rank spins, then yields, then sleeps until its doorbell rings. While it waits, it also notices that a
 //! process of the job has died or that a link has gone down.
 
+use super::spins::{
+    spins_after, NO_SWITCH, NO_SWITCH_OWN_CORE, SPINS_ALONE, SPINS_FREE, SPINS_OVERSUBSCRIBED, SPINS_QUIET,
+};
 use super::wait_times::WaitTimes;
 use crate::observation::Histogram;
 use crate::settings::Settings;
@@ -30,22 +33,6 @@ const NEVER: u32 = u32::MAX;
 /// Further polls that one call of [`Idle::wait`] permits before the next call, while the rank spins with many polls
 /// to go.
 const FREE: u32 = 7;
-
-/// Polls between two yields on a host that is not oversubscribed, while no other process wants the core.
-const SPINS_ALONE: u32 = 2000;
-/// Polls between two yields on a core that other processes want, in the job or outside it.
-const SPINS_OVERSUBSCRIBED: u32 = 2;
-/// Polls between two yields of a rank on an oversubscribed host, while no other process wants the core. The number is
-/// small because a thread that is woken meanwhile, for instance to forward something, waits for the next yield.
-const SPINS_QUIET: u32 = 16;
-/// From this number of polls between two yields on, a rank may poll without checking the clock or whether it should
-/// yield.
-const SPINS_FREE: u32 = 128;
-/// A yield shorter than this did not switch to another process: it then takes about 0.2 us, else more than 1 us.
-const NO_SWITCH: Duration = Duration::from_nanos(600);
-/// The same limit on a host that is not oversubscribed: other programs keep the core for longer than that, and a
-/// yield that is slow for other reasons must not slow a rank down.
-const NO_SWITCH_OWN_CORE: Duration = Duration::from_micros(20);
 
 /// The waiting strategy of one rank. Any thread may use it at any time.
 pub struct Idle {
@@ -350,9 +337,9 @@ impl Idle {
     /// calls MPI_Test in a loop, they count as waits, except that the rank does not sleep: the peer that the program
     /// waits for may need the core.
     pub fn tested(&self, polls: u32) {
-        self.times.begin();
         let mut calls = self.calls.load(Ordering::Relaxed);
         if calls == self.calls_when_tested.load(Ordering::Relaxed) {
+            self.times.begin();
             let spins = self.spins.load(Ordering::Relaxed);
             if calls < spins {
                 calls = spins.min(calls + polls);
@@ -399,34 +386,5 @@ impl Doze<'_> {
 impl Drop for Doze<'_> {
     fn drop(&mut self) {
         self.vector.disarm();
-    }
-}
-
-/// Returns the number of polls before the next yield, if the last yield took `yielded`.
-fn spins_after(spins: u32, yielded: Duration, (quiet, no_switch): (u32, Duration)) -> u32 {
-    if yielded < no_switch {
-        (2 * spins).min(quiet)
-    } else {
-        SPINS_OVERSUBSCRIBED
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spins_grow_while_no_other_process_wants_the_core() {
-        let quick = Duration::from_nanos(200);
-        let oversubscribed = (SPINS_QUIET, NO_SWITCH);
-        assert_eq!(spins_after(SPINS_OVERSUBSCRIBED, quick, oversubscribed), 2 * SPINS_OVERSUBSCRIBED);
-        let grown = (0..20).fold(SPINS_OVERSUBSCRIBED, |spins, _| spins_after(spins, quick, oversubscribed));
-        assert_eq!(grown, SPINS_QUIET);
-        // Another process has had the core.
-        assert_eq!(spins_after(grown, Duration::from_micros(3), oversubscribed), SPINS_OVERSUBSCRIBED);
-        // A rank with a core of its own reacts only to processes that keep the core for long.
-        let alone = (SPINS_ALONE, NO_SWITCH_OWN_CORE);
-        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(3), alone), SPINS_ALONE);
-        assert_eq!(spins_after(SPINS_ALONE, Duration::from_micros(100), alone), SPINS_OVERSUBSCRIBED);
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `idle` | spinning, yielding and sleeping; noticing that a process has died or a link has gone down |
 //! | `polls` | the choice of the lanes and checks that each poll includes |
+//! | `spins` | the number of polls between two yields |
 //! | `wait_times` | how long waits last |
 //! | `receive_timeout` | the receive timeout of tests with injected faults |
 //! | `flush_state` | a rank that waits to leave |
@@ -12,6 +13,7 @@ mod flush_state;
 mod idle;
 mod polls;
 mod receive_timeout;
+mod spins;
 mod wait_times;
 
 use std::sync::Arc;

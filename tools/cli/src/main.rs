@@ -6,6 +6,7 @@ mod describe;
 mod exec;
 mod info;
 mod link;
+mod matrix;
 mod probe;
 mod reading;
 mod run;
@@ -51,6 +52,8 @@ enum Command {
     Jobs(link::JobsArgs),
     /// Sets a link of a running job down or up.
     Link(link::LinkArgs),
+    /// Shows who sends how much to whom: a table or heat map of the messages between ranks or hosts.
+    Matrix(matrix::MatrixArgs),
     /// Shows the counters of the ranks of a running job, and of each link.
     Stats(stats::StatsArgs),
     /// Shows a running job live, in the terminal or as a page for a browser: links, ranks, and their rates.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Jobs(args) => link::jobs(&args),
         Command::Link(args) => link::link(&args),
+        Command::Matrix(args) => matrix::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Exec(args) => exec::run(&args),

@@ -1,5 +1,6 @@
 //! `ntbring stats`: counters of the ranks of a running job.
 
+mod histograms;
 mod table;
 
 use crate::reading::{find, look, seconds, sum};

@@ -1,5 +1,6 @@
 //! The counters of a job as text.
 
+use super::histograms;
 use crate::reading::{Link, Rank};
 use comfy_table::{presets::NOTHING, CellAlignment, Table};
 use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
@@ -23,6 +24,9 @@ pub fn show(job: u32, ranks: &[Rank], links: &[Link]) -> String {
     if !links.is_empty() {
         text += &format!("\n{}\n", by_link(links));
     }
+    for histogram in [histograms::sizes(ranks), histograms::times(ranks)].into_iter().flatten() {
+        text += &format!("\n{histogram}\n");
+    }
     text
 }
 
@@ -37,7 +41,8 @@ fn age(rank: &Rank) -> String {
     format!("{} ({:.1} s)", name(rank), rank.age_ms as f64 / 1000.0)
 }
 
-fn table(header: Vec<String>, left: usize) -> Table {
+/// Returns an empty table in which all columns but the first `left` are aligned to the right.
+pub fn table(header: Vec<String>, left: usize) -> Table {
     let columns = header.len();
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header);
