@@ -46,7 +46,7 @@ impl Column {
 
     fn compare(self, a: &RankLine, b: &RankLine) -> Ordering {
         let rates = |a: Option<f64>, b: Option<f64>| a.unwrap_or(-1.0).total_cmp(&b.unwrap_or(-1.0));
-        let waits = |line: &RankLine| (line.state.activity, (line.state.waiting_s * 1e6) as u64);
+        let waits = |line: &RankLine| (line.state.activity, (line.state.since_s * 1e6) as u64);
         match self {
             Column::Rank => a.rank.cmp(&b.rank),
             Column::Host => a.host.cmp(&b.host),

@@ -49,7 +49,7 @@ pub struct TopArgs {
     #[arg(long)]
     web: bool,
     /// Port of the page on 127.0.0.1; by default any that is free
-    #[arg(long, value_name = "N", requires = "web", default_value_t = 0)]
+    #[arg(long, value_name = "N", requires = "web", conflicts_with = "once", default_value_t = 0)]
     port: u16,
 }
 

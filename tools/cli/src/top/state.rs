@@ -1,5 +1,6 @@
 //! The state of a rank: what it does, and for which ranks it waits.
 
+use super::units;
 use crate::reading::Rank;
 use ntbring_endpoint::{Reason, Wait};
 use serde::Serialize;
@@ -33,8 +34,8 @@ pub enum Activity {
 pub struct State {
     /// Its activity.
     pub activity: Activity,
-    /// Time since it last found something to do, seconds.
-    pub waiting_s: f64,
+    /// Time since it last found something to do, or since a rank that computes was last in MPI, seconds.
+    pub since_s: f64,
     /// The reasons for which it waits; empty unless it does.
     pub waits: Vec<Wait>,
     /// Bytes of messages that have arrived and have not been received; None if it is not known at present.
@@ -46,13 +47,7 @@ pub struct State {
 impl State {
     /// Returns the state of a rank that has ended.
     pub fn ended() -> State {
-        State {
-            activity: Activity::Ended,
-            waiting_s: 0.0,
-            waits: vec![],
-            unexpected_bytes: None,
-            unexpected_msgs: None,
-        }
+        State { activity: Activity::Ended, since_s: 0.0, waits: vec![], unexpected_bytes: None, unexpected_msgs: None }
     }
 
     /// Returns the state of a rank whose counters have this age.
@@ -74,7 +69,8 @@ impl State {
             () if waits.is_empty() => Activity::InMpi,
             () => Activity::Waiting,
         };
-        State { activity, waiting_s, waits, unexpected_bytes, unexpected_msgs }
+        let since_s = if activity == Activity::Computing { age.as_secs_f64() } else { waiting_s };
+        State { activity, since_s, waits, unexpected_bytes, unexpected_msgs }
     }
 
     /// Returns the state as text, in a job of `size` ranks.
@@ -82,12 +78,12 @@ impl State {
         let reasons = reasons(&self.waits, size);
         match self.activity {
             Activity::InMpi => "in MPI".into(),
-            Activity::Computing => "computing".into(),
+            Activity::Computing => format!("computing {}", units::age(self.since_s)),
             Activity::Stopped => "stopped".into(),
             Activity::Ended => "ended".into(),
-            Activity::Waiting => format!("waits: {reasons}"),
-            Activity::Blocked if reasons.is_empty() => format!("blocked {:.0} s", self.waiting_s),
-            Activity::Blocked => format!("blocked {:.0} s: {reasons}", self.waiting_s),
+            Activity::Waiting => reasons,
+            Activity::Blocked if reasons.is_empty() => format!("blocked {:.0} s", self.since_s),
+            Activity::Blocked => format!("blocked {:.0} s: {reasons}", self.since_s),
         }
     }
 }
@@ -138,8 +134,8 @@ mod tests {
         use Reason::{Message, Room};
         let text = |rank: &Rank, age, stopped| State::of(rank, age, stopped).text(8);
         let waiting = with(5, &[(Message, None), (Message, Some(3)), (Room, Some(1)), (Room, Some(9))]);
-        assert_eq!(text(&waiting, RECENT, false), "waits: message from any 3, room at 1 another job");
-        assert_eq!(text(&waiting, 2 * UNANSWERED, false), "computing");
+        assert_eq!(text(&waiting, RECENT, false), "message from any 3, room at 1 another job");
+        assert_eq!(text(&waiting, 2 * UNANSWERED, false), "computing 1.0 s");
         assert_eq!(text(&waiting, RECENT, true), "stopped");
         assert_eq!(text(&with(12_000_000, &[(Message, Some(3))]), RECENT, false), "blocked 12 s: message from 3");
         assert_eq!(text(&with(2_000_000, &[]), RECENT, false), "blocked 2 s");

@@ -22,6 +22,13 @@ pub fn draw(frame: &mut Frame, area: Rect, sample: &Sample, ui: Option<&Ui>) {
 fn job(sample: &Sample, ui: Option<&Ui>) -> Line<'static> {
     let job = &sample.job;
     let mut spans = vec![Span::styled(format!("job {}", job.id), Style::new().add_modifier(Modifier::BOLD))];
+    let paused = ui.is_some_and(|ui| ui.paused);
+    // It comes first, so that it is not cut off.
+    match (sample.ended, paused) {
+        (true, _) => spans.push(Span::styled("  THE JOB HAS ENDED", style::BAD)),
+        (false, true) => spans.push(Span::styled("  PAUSED", style::HEADING)),
+        (false, false) => {}
+    }
     let mut add = |text: String| spans.push(Span::raw(text));
     job.program.iter().for_each(|program| add(format!("  {program}")));
     match sample.size {
@@ -35,11 +42,6 @@ fn job(sample: &Sample, ui: Option<&Ui>) -> Line<'static> {
     job.running_s.iter().for_each(|seconds| add(format!("  {}", clock(*seconds))));
     if let Some(ui) = ui {
         add(format!("  every {} s", ui.interval.as_secs_f64()));
-    }
-    if sample.ended {
-        spans.push(Span::styled("  THE JOB HAS ENDED", style::BAD));
-    } else if ui.is_some_and(|ui| ui.paused) {
-        spans.push(Span::styled("  PAUSED", style::HEADING));
     }
     spans.into()
 }

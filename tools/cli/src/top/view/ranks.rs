@@ -10,10 +10,14 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table, TableState};
 use ratatui::Frame;
 
+/// Width from which the age has a column: without it there is more room for states.
+const WIDE: u16 = 90;
+
 /// Draws the table; `interactive` shows the chosen rank and the order.
 pub fn draw(frame: &mut Frame, area: Rect, sample: &Sample, ui: &Ui, interactive: bool) {
     let lines = ui.sorted(sample);
-    let heading = Column::ALL.map(|column| {
+    let columns = if area.width < WIDE { &Column::ALL[..7] } else { &Column::ALL[..] };
+    let heading = columns.iter().map(|&column| {
         let arrow = match (interactive && column == ui.sort, ui.descending) {
             (false, _) => "",
             (true, true) => "▼",
@@ -21,7 +25,7 @@ pub fn draw(frame: &mut Frame, area: Rect, sample: &Sample, ui: &Ui, interactive
         };
         align(column, format!("{}{arrow}", column.name()))
     });
-    let widths = Column::ALL.map(|column| match column {
+    let widths = columns.iter().map(|column| match column {
         Column::Rank | Column::Host => Constraint::Length(5),
         Column::State => Constraint::Fill(1),
         Column::Msgs => Constraint::Length(7),
@@ -33,15 +37,15 @@ pub fn draw(frame: &mut Frame, area: Rect, sample: &Sample, ui: &Ui, interactive
     let heading_style = if focus { style::HEADING.add_modifier(Modifier::REVERSED) } else { style::HEADING };
     let chosen = lines.iter().position(|line| line.rank == ui.rank);
     let mut state = TableState::new().with_selected(chosen.filter(|_| interactive));
-    let table = Table::new(lines.into_iter().map(row), widths)
+    let table = Table::new(lines.into_iter().map(|line| row(line, columns)), widths)
         .header(Row::new(heading).style(heading_style))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-fn row(line: &RankLine) -> Row<'static> {
+fn row(line: &RankLine, columns: &[Column]) -> Row<'static> {
     let unexpected = line.state.unexpected_bytes.map(|value| value as f64);
-    Row::new(Column::ALL.map(|column| {
+    Row::new(columns.iter().map(|&column| {
         let text = match column {
             Column::Rank => line.rank.to_string(),
             Column::Host => line.host.to_string(),

@@ -52,7 +52,7 @@ fn a_small_screen_shows_job_links_and_ranks() {
         line("1-2").contains("down") && line("2-3").contains("3.00 MB/s") && line("2-3").contains("75%"),
         "{shown}"
     );
-    assert!(shown.contains("in MPI                1.00 k 1.00 MB/s  500 kB/s"), "{shown}");
+    assert!(shown.contains("in MPI                        1.00 k 1.00 MB/s  500 kB/s"), "{shown}");
     assert!(shown.contains("q quit") && order(&shown) == [0, 1, 2, 3], "{shown}");
 }
 

@@ -45,36 +45,39 @@ struct Shared {
 
 struct Latest {
     source: Source,
-    sample: Option<(Instant, Sample)>,
+    sample: Sample,
+    /// Time of the sample.
+    taken: Instant,
 }
 
 impl Shared {
     /// Returns the present sample as JSON, with the details of a rank.
     fn json(&self, rank: Option<u64>) -> Result<String, Box<dyn Error>> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let Latest { source, sample } = &mut *latest;
-        let age = sample.as_ref().map(|(taken, _)| taken.elapsed());
+        let Latest { source, sample, taken } = &mut *latest;
+        let age = taken.elapsed();
         // Pages ask a little sooner or later than after an interval.
-        if age.is_none_or(|age| age > self.interval.mul_f64(0.8)) {
-            if age.is_some_and(|age| age > STALE.max(3 * self.interval)) {
+        if age > self.interval.mul_f64(0.8) {
+            if age > STALE.max(3 * self.interval) {
                 source.forget();
             }
-            *sample = Some((Instant::now(), source.next()?));
+            (*taken, *sample) = (Instant::now(), source.next()?);
         }
-        let Some((_, sample)) = sample else { unreachable!("a sample has just been taken") };
         let detail = rank.and_then(|rank| sample.detail(rank));
         Ok(serde_json::to_string(&Frame { sample, interval_s: self.interval.as_secs_f64(), detail })?)
     }
 }
 
 /// Serves the page until the process is ended.
-pub fn run(source: Source, port: u16, interval: Duration) -> Result<(), Box<dyn Error>> {
+pub fn run(mut source: Source, port: u16, interval: Duration) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|error| format!("cannot listen on 127.0.0.1:{port}: {error}; choose another --port"))?;
     let token = Token::random()?;
+    // With this reading, the first one for a page has rates.
+    let (taken, sample) = (Instant::now(), source.next()?);
     println!("http://{}/{}/", listener.local_addr()?, token.text());
     eprintln!("the page shows the job while this command runs; Ctrl-C ends it");
-    let shared = Shared { interval, latest: Mutex::new(Latest { source, sample: None }) };
+    let shared = Shared { interval, latest: Mutex::new(Latest { source, sample, taken }) };
     let site = Site { token, data: Box::new(move |rank| shared.json(rank).map_err(|error| error.to_string())) };
     Ok(server::serve(&listener, &site)?)
 }

@@ -69,7 +69,7 @@ function showLinks(data) {
 // Hosts on a circle, host 0 at the top, the right neighbour next in clockwise order; two lanes between neighbours.
 function showRing(data) {
   const count = data.hosts;
-  const size = Math.min(760, Math.max(360, 26 * count)), middle = size / 2, radius = middle - 50;
+  const size = Math.min(760, Math.max(360, 26 * count)), middle = size / 2, radius = middle - 64;
   const node = Math.max(9, Math.min(20, (2.2 * radius) / Math.max(count, 1)));
   const at = (turn, r) => [middle + r * Math.sin(turn), middle - r * Math.cos(turn)];
   const turn = (host) => (2 * Math.PI * host) / Math.max(count, 1);
@@ -86,7 +86,7 @@ function showRing(data) {
       });
       parts.push(path);
       if (count <= 12 && (link.up || side === 0)) {
-        const [x, y] = at((from + to) / 2, radius + (side === 0 ? 26 : -30));
+        const [x, y] = at((from + to) / 2, radius + (side === 0 ? 34 : -36));
         const label = link.up ? rate(direction.bytes_per_s) : "down";
         parts.push(make("text", { class: link.up ? "rate" : "rate down", x, y }, label));
       }
@@ -104,7 +104,7 @@ const order = ["in_mpi", "computing", "waiting", "blocked", "stopped", "ended"];
 const columns = [
   ["rank", (line) => line.rank],
   ["host", (line) => line.host],
-  ["state", (line) => order.indexOf(line.state.activity) + line.state.waiting_s / 1e6],
+  ["state", (line) => order.indexOf(line.state.activity) + line.state.since_s / 1e6],
   ["messages/s", (line) => line.msgs_per_s, short],
   ["out", (line) => line.out_per_s, rate],
   ["in", (line) => line.in_per_s, rate],
