@@ -1,4 +1,4 @@
-//! What keys do: the part of the terminal view that is not data of the job.
+//! Effects of keys: the part of the terminal view that is not data of the job.
 
 use super::sample::{RankLine, Sample};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
