@@ -250,6 +250,7 @@ fn is_abandoned(state: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RunningProcess;
     use std::process::Command;
 
     #[test]
@@ -297,6 +298,23 @@ mod tests {
         assert!(process.read(NoteReader::Process).is_none() && !process.has_news() && gateway.has_news());
         assert_eq!(&gateway.read(NoteReader::Gateway).unwrap()[..6], b"tunnel");
         assert!(gateway.read(NoteReader::Gateway).is_none() && !gateway.has_news());
+    }
+
+    #[test]
+    fn tools_know_the_owner_of_a_mailbox_while_it_lives() {
+        let (process, _) = Mailbox::create(Path::new("/dev/shm"), 0).unwrap();
+        // A number that no job has, as it is above all ids of processes.
+        let job = 1 << 31 | std::process::id();
+        let place = Place { job: 0, machine: 5, host_name: 3 };
+        process.introduce(job, place, None).unwrap();
+        let pid = || {
+            let found = RunningProcess::all().unwrap();
+            found.iter().find(|process| process.job == job).map(|process| process.pid)
+        };
+        assert_eq!(pid(), Some(Some(std::process::id())));
+        // Another process, which has ended, while this one still holds its mailbox open.
+        OutWindow::new(process.memory.notes().unwrap()).store(HOST_NAME_AT, u64::MAX);
+        assert_eq!(pid(), Some(None));
     }
 
     #[test]

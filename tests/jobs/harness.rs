@@ -390,8 +390,15 @@ impl Stats {
 
 /// Runs the user's tool. Returns true if it succeeded, and its output.
 pub fn tool(words: &[&str]) -> (bool, String) {
-    let output = Command::new(target().join("mpich/current/bin/ntbring")).args(words).output().unwrap();
+    let output = tool_command(words).output().unwrap();
     (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// Returns a command that runs the user's tool.
+pub fn tool_command(words: &[&str]) -> Command {
+    let mut command = Command::new(target().join("mpich/current/bin/ntbring"));
+    command.args(words);
+    command
 }
 
 /// Returns the files that are in /dev/shm now.

@@ -19,5 +19,6 @@ mod path;
 mod stats;
 mod strangers;
 mod survivors;
+mod top;
 mod traffic;
 mod waiting;

@@ -12,6 +12,7 @@ mod reading;
 mod run;
 mod running;
 mod stats;
+mod top;
 mod topo;
 mod tune;
 
@@ -55,6 +56,8 @@ enum Command {
     Matrix(matrix::MatrixArgs),
     /// Shows the counters of the ranks of a running job, and of each link.
     Stats(stats::StatsArgs),
+    /// Shows a running job live, in the terminal or as a page for a browser: links, ranks, and their rates.
+    Top(top::TopArgs),
     /// Runs a command such as mpiexec, so that programs linked with another build of MPICH (e.g. Debian's) use this
     /// one.
     Exec(exec::ExecArgs),
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Link(args) => link::link(&args),
         Command::Matrix(args) => matrix::run(&args),
         Command::Stats(args) => stats::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Describe(args) => describe::run::<Args>(&args),

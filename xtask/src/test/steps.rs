@@ -121,6 +121,10 @@ fn jobs_with(context: &Context, step: &str, env: &[(&str, &str)]) -> Result<Tall
     if rustix::process::geteuid().is_root() {
         // One of the tests attaches gdb to a job, if gdb is installed.
         packages::install(&["gdb"])?;
+        // Another shows a page in a browser, and is skipped without one: not every distribution has this package.
+        if let Err(error) = packages::install(&["chromium-headless-shell"]) {
+            println!("no browser for tests: {error:#}");
+        }
     }
     mpi_programs::build(&context.installed)?;
     let mut command = cargo();
