@@ -234,6 +234,9 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_a_shell() {
-        assert_eq!(["a-b", "", "a b", "it's"].map(|word| quoted(OsStr::new(word))), ["a-b", "''", "'a b'", r"'it'\''s'"]);
+        assert_eq!(
+            ["a-b", "", "a b", "it's"].map(|word| quoted(OsStr::new(word))),
+            ["a-b", "''", "'a b'", r"'it'\''s'"]
+        );
     }
 }

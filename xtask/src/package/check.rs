@@ -127,26 +127,32 @@ pub fn chroot(suite: &str, made: &[PathBuf]) -> Result<usize> {
     paths::remove(&root)?;
     let mut trial = Trial::new(suite)?;
     let line = apt::binary_line(suite)?;
-    let mirror = line.split_whitespace().find(|word| word.contains("://")).context("a package source has no address")?;
+    let mirror =
+        line.split_whitespace().find(|word| word.contains("://")).context("a package source has no address")?;
     let mut debootstrap = Command::new("debootstrap");
     debootstrap.args(["--variant=minbase", "--include=ca-certificates,python3,python3-venv", suite]).arg(&root);
     trial.step("debootstrap", debootstrap.arg(mirror), "")?;
     let inside = |script: &str| {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]).arg(format!("--root={}", root.display()));
+        command
+            .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+            .arg(format!("--root={}", root.display()));
         command.args(["/bin/sh", "-ec", script]).env("DEBIAN_FRONTEND", "noninteractive").env("LANG", "C.UTF-8");
         command
     };
     fs::create_dir_all(root.join("opt/packages"))?;
     for file in made {
         let name = file.file_name().context("a package has no name")?;
-        fs::copy(file, root.join("opt/packages").join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+        fs::copy(file, root.join("opt/packages").join(name))
+            .with_context(|| format!("cannot copy {}", file.display()))?;
     }
     fs::write(root.join("opt/hello.c"), PROGRAM)?;
     if let Ok(pip) = fs::read("/etc/pip.conf") {
         fs::write(root.join("etc/pip.conf"), pip)?;
     }
-    let apt = format!("apt-get -q update && apt-get -q install -y --no-install-recommends /opt/packages/ntbring*_{VERSION}_*.deb");
+    let apt = format!(
+        "apt-get -q update && apt-get -q install -y --no-install-recommends /opt/packages/ntbring*_{VERSION}_*.deb"
+    );
     trial.step("apt install", &mut inside(&apt), "")?;
     trial.step("mpicc", &mut inside("mpicc /opt/hello.c -o /opt/hello"), "")?;
     trial.step("mpiexec", &mut inside("mpiexec -launcher fork -hosts h0:2,h1:2 -n 4 /opt/hello"), EXPECTED)?;

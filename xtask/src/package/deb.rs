@@ -20,8 +20,10 @@ const HOME: &str = "usr/lib/ntbring";
 /// Priority of the alternatives: below mpich's 40 and openmpi's 50.
 const PRIORITY: u32 = 30;
 /// Programs that only builds need.
-const DEVELOPMENT: [&str; 12] =
-    ["mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "oshcc", "oshc++", "oshCC", "oshcxx", "oshfort", "mpiCC"];
+const DEVELOPMENT: [&str; 12] = [
+    "mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "oshcc", "oshc++", "oshCC", "oshcxx", "oshfort",
+    "mpiCC",
+];
 
 /// Links from a directory on everybody's path into the tree.
 const RUNTIME_LINKS: [(&str, &str); 5] = [
@@ -40,8 +42,7 @@ const MODULE: &str = "#%Module1.0\nmodule-whatis \"ntbring: MPI and OpenSHMEM\"\
 /// A group of alternatives: link, name, path of the first one, and of those that follow it.
 type Group = ((&'static str, &'static str, &'static str), &'static [(&'static str, &'static str, &'static str)]);
 
-const RUN: Group =
-    (("/usr/bin/mpirun", "mpirun", "bin/mpirun"), &[("/usr/bin/mpiexec", "mpiexec", "bin/mpiexec")]);
+const RUN: Group = (("/usr/bin/mpirun", "mpirun", "bin/mpirun"), &[("/usr/bin/mpiexec", "mpiexec", "bin/mpiexec")]);
 const BUILD: Group = (
     ("/usr/bin/mpicc", "mpi", "bin/mpicc"),
     &[
@@ -101,7 +102,8 @@ pub fn make(tree: &Tree, to: &Path) -> Result<Vec<PathBuf>> {
 /// True for a file that only builds need.
 fn is_development(name: &Path) -> bool {
     let file = name.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-    let linked = name.starts_with("lib") && file.ends_with(".so") && !["libntbring.so", "libntbshmem.so"].contains(&file);
+    let linked =
+        name.starts_with("lib") && file.ends_with(".so") && !["libntbring.so", "libntbshmem.so"].contains(&file);
     let parts = ["include", "lib/pkgconfig", "lib/cmake", "share/man/man3", "share/doc/mpich"];
     linked || parts.iter().any(|part| name.starts_with(part)) || name.starts_with("bin") && DEVELOPMENT.contains(&file)
 }

@@ -41,7 +41,8 @@ mod tests {
 
     #[test]
     fn the_newest_version_counts() {
-        let text = "0000 DF *UND* 0000 (GLIBC_2.2.5) free\n0000 DF *UND* 0000  GLIBC_2.34  main\n0000 (GLIBC_PRIVATE) x\n";
+        let text =
+            "0000 DF *UND* 0000 (GLIBC_2.2.5) free\n0000 DF *UND* 0000  GLIBC_2.34  main\n0000 (GLIBC_PRIVATE) x\n";
         assert_eq!(of_symbols(text), Some((2, 34)));
         assert_eq!(of_symbols("0000 DF *UND* 0000 (GCC_3.0) x"), None);
     }
