@@ -19,4 +19,5 @@ mod path;
 mod stats;
 mod strangers;
 mod survivors;
+mod tutorial;
 mod waiting;

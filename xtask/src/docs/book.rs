@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::pages::{Page, Pages};
+use super::pages::{Page, Pages, SUMMARY};
 use crate::paths;
 
 const CONFIGURATION: &str = include_str!("book.toml");
@@ -45,6 +45,8 @@ fn rewritten(path: &Path, page: &Page) -> String {
     for link in page.links.iter().rev() {
         if let Some((target, anchor)) = link.target(path) {
             let anchor = anchor.map_or_else(String::new, |anchor| format!("#{anchor}"));
+            // The book shows its contents beside every page, so links to them lead to the first one.
+            let target = if target == Path::new(SUMMARY) { PathBuf::from("README.md") } else { target };
             let file = if target == path { String::new() } else { relative(place(path), place(&target)) };
             text.replace_range(link.place.clone(), &(file + &anchor));
         }
@@ -82,6 +84,7 @@ mod tests {
         assert_eq!(text("docs/a.md", "[a](../README.md) [b](#c)"), "[a](README.md) [b](#c)");
         assert_eq!(text("docs/reference/s.md", "[a](../a.md) [r](../../README.md)"), "[a](../a.md) [r](../README.md)");
         assert_eq!(text("docs/a.md", "[x](../examples/x.c)"), "[x](examples/x.c)");
+        assert_eq!(text("docs/a.md", "[contents](SUMMARY.md)"), "[contents](README.md)");
         assert_eq!(text("docs/a.md", "[x](https://example.org/)"), "[x](https://example.org/)");
     }
 

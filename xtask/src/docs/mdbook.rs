@@ -23,9 +23,7 @@ pub fn provide() -> Result<PathBuf> {
     // Its server, which shows a book while it is edited, would need many more crates.
     install.args(["install", "mdbook", "--locked", "--force", "--version", VERSION]);
     install.args(["--no-default-features", "--features", "search", "--root"]).arg(&root);
-    println!("mdBook makes the site. It is compiled once, which takes about 2 minutes; progress is in {}:", {
-        paths::shown(&log)
-    });
+    println!("mdBook makes the site. It is compiled once, in some minutes; {} has the progress.", paths::shown(&log));
     ui::step(&format!("mdBook {VERSION}, from crates.io"), || process::check_logged(&mut install, &log))
         .context("mdBook, which makes the site, cannot be installed; cargo must reach crates.io, or a mirror of it")?;
     Ok(program)

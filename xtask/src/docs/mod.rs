@@ -59,7 +59,8 @@ pub fn run(args: &DocsArgs) -> Result<()> {
     if args.open {
         command.arg("--open");
     }
-    let name = format!("{} pages, with search", pages.iter().count());
+    // All but the table of contents.
+    let name = format!("{} pages, with search", pages.iter().count() - 1);
     let outcome = ui::step(&name, || process::run_captured(&mut command, &log, None))?;
     if !outcome.success() {
         return Err(ui::error_with_log(format!("mdbook: {}", outcome.describe()), &log));

@@ -20,7 +20,7 @@ Sizes may end in K, M or G (1024, 1024^2, 1024^3 bytes).
 
 const COUNTERS_HEAD: &str = "\
 This page lists all counters of ntbring. They count from the start of the job and never decrease. Sizes include MPICH's
-headers. Messages within a host do not pass through ntbring, unless `MPIR_CVAR_NOLOCAL=1` is set.
+headers. Messages between ranks of one host go through MPICH's own shared memory and are not counted.
 
 | where | how counters appear there |
 |---|---|
@@ -61,7 +61,7 @@ pub fn settings() -> String {
 
 fn section(setting: &Setting) -> String {
     let Setting { name, default, unit, allowed, shared, meaning, tunable } = setting;
-    let mut text = format!("\n## {name}\n\n{}.\n\n", sentence(meaning));
+    let mut text = format!("\n## {name}\n\n{}.\n\n", linked(&sentence(meaning), ""));
     let mut row = |name: &str, value: &str| text += &format!("- {name}: {value}\n");
     row("default", &format!("`{default}`"));
     row("allowed", &escaped(allowed));
@@ -90,7 +90,8 @@ fn head(title: &str, text: &str) -> String {
 }
 
 fn table<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let rows = rows.map(|(name, meaning)| format!("| `{name}` | {} |\n", escaped(meaning)));
+    let meaning = |text: &str| linked(&escaped(text), "settings.md");
+    let rows = rows.map(|(name, text)| format!("| `{name}` | {} |\n", meaning(text)));
     ["| counter | meaning |\n|---|---|\n".to_string()].into_iter().chain(rows).collect()
 }
 
@@ -98,6 +99,24 @@ fn table<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
 fn sentence(meaning: &str) -> String {
     let (first, rest) = meaning.split_at(meaning.chars().next().map_or(0, char::len_utf8));
     escaped(&(first.to_uppercase() + rest))
+}
+
+/// Returns a text in which settings and pages of the documentation are links; `page` is that of the settings, as seen
+/// from the text.
+fn linked(text: &str, page: &str) -> String {
+    let separates = |letter: char| !(letter.is_ascii_alphanumeric() || "_/.-".contains(letter));
+    let link = |piece: &str| {
+        let word = piece.trim_end_matches(separates).trim_end_matches('.');
+        let rest = &piece[word.len()..];
+        match word.strip_prefix("docs/").and_then(|file| file.strip_suffix(".md")) {
+            Some(name) => format!("[{name}](../{name}.md){rest}"),
+            None if TABLE.settings().any(|setting| setting.name == word) => {
+                format!("[`{word}`]({page}#{}){rest}", word.to_lowercase())
+            }
+            None => piece.to_string(),
+        }
+    };
+    text.split_inclusive(separates).map(link).collect()
 }
 
 /// Returns a text without characters that Markdown or HTML would take for its own.
@@ -133,5 +152,12 @@ mod tests {
     #[test]
     fn letters_of_markup_are_not_markup() {
         assert_eq!(sentence("a <b> | *c*"), "A &lt;b> \\| \\*c\\*");
+    }
+
+    #[test]
+    fn settings_and_pages_are_links() {
+        let text = linked("see NTBRING_LOG, NTBRING_NO and (docs/faults.md). NTBRING_LOG=x", "s.md");
+        let log = "[`NTBRING_LOG`](s.md#ntbring_log)";
+        assert_eq!(text, format!("see {log}, NTBRING_NO and ([faults](../faults.md)). {log}=x"));
     }
 }
