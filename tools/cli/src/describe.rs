@@ -31,17 +31,17 @@ enum Form {
 
 /// Prints completions or a page, or writes man pages.
 pub fn run<C: CommandFactory>(args: &DescribeArgs) -> Result<(), Box<dyn Error>> {
-    let shell = match args.form {
-        Form::Bash => Shell::Bash,
-        Form::Zsh => Shell::Zsh,
-        Form::Fish => Shell::Fish,
-        Form::Man => {
-            let dir = args.dir.as_deref().ok_or("there is no directory")?;
-            return Ok(clap_mangen::generate_to(C::command(), dir)?);
-        }
-        Form::Settings => return Ok(print!("{}", reference::settings())),
-        Form::Counters => return Ok(print!("{}", reference::counters())),
-    };
-    clap_complete::generate(shell, &mut C::command(), "ntbring", &mut std::io::stdout());
+    match args.form {
+        Form::Bash => complete::<C>(Shell::Bash),
+        Form::Zsh => complete::<C>(Shell::Zsh),
+        Form::Fish => complete::<C>(Shell::Fish),
+        Form::Man => clap_mangen::generate_to(C::command(), args.dir.as_deref().ok_or("there is no directory")?)?,
+        Form::Settings => print!("{}", reference::settings()),
+        Form::Counters => print!("{}", reference::counters()),
+    }
     Ok(())
+}
+
+fn complete<C: CommandFactory>(shell: Shell) {
+    clap_complete::generate(shell, &mut C::command(), "ntbring", &mut std::io::stdout());
 }
