@@ -21,4 +21,5 @@ mod strangers;
 mod survivors;
 mod top;
 mod traffic;
+mod tutorial;
 mod waiting;

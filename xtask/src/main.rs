@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod docs;
 mod environment;
 mod foreign;
 mod fuzz;
@@ -75,6 +76,9 @@ enum Command {
     /// Measure ntbring side by side with the other MPIs that are installed on this machine
     Bench(bench::BenchCommand),
 
+    /// Build the documentation as a site with search, in target/docs (mdBook is installed below target at first use)
+    Docs(docs::DocsArgs),
+
     /// Print the crates of the workspace and their dependencies on each other, or circles among files
     Graph(graph::GraphArgs),
 
@@ -119,6 +123,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::ForeignTest(args) => foreign::run(&args).map(conclude),
         Command::Fuzz(args) => fuzz::run(&args).map(conclude),
         Command::Bench(args) => bench::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Docs(args) => docs::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Graph(args) => graph::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Prose(args) => prose::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(args) => sim::run(&args),

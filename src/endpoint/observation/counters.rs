@@ -74,10 +74,14 @@ pub const COUNTERS: &[Counter] = &[
         none,
     )
     .and(|relay| load(&relay.served)),
-    counter("small_allgathers", "allgathers of small blocks, for small collectives", |t| t.small_allgathers),
-    counter("shared_collectives", "collectives through buffers that all ranks of a communicator map", |t| {
-        t.shared_collectives
+    counter("small_allgathers", "allgathers of small blocks, for small collectives; not counted as messages", |t| {
+        t.small_allgathers
     }),
+    counter(
+        "shared_collectives",
+        "collectives through buffers that all ranks of a communicator map; not counted as messages",
+        |t| t.shared_collectives,
+    ),
     counter(
         "head_updates",
         "heads returned to producers; in a host's first rank including those of its forwarder",

@@ -1,4 +1,7 @@
-//! `ntbring describe`: completions for shells, and man pages, of this tool itself.
+//! `ntbring describe`: completions for shells and man pages of this tool itself, and pages of the documentation that
+//! are made of the tables in the code.
+
+mod reference;
 
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
@@ -7,7 +10,8 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct DescribeArgs {
-    /// What to print: completions for a shell; or `man`: pages, into DIR
+    /// What to print: completions for a shell; `man`: pages, into DIR; `settings` or `counters`: a page of the
+    /// documentation, in Markdown
     form: Form,
 
     /// Directory for man pages
@@ -21,19 +25,23 @@ enum Form {
     Zsh,
     Fish,
     Man,
+    Settings,
+    Counters,
 }
 
-/// Prints completions, or writes man pages.
+/// Prints completions or a page, or writes man pages.
 pub fn run<C: CommandFactory>(args: &DescribeArgs) -> Result<(), Box<dyn Error>> {
-    let shell = match args.form {
-        Form::Bash => Shell::Bash,
-        Form::Zsh => Shell::Zsh,
-        Form::Fish => Shell::Fish,
-        Form::Man => {
-            let dir = args.dir.as_deref().ok_or("there is no directory")?;
-            return Ok(clap_mangen::generate_to(C::command(), dir)?);
-        }
-    };
-    clap_complete::generate(shell, &mut C::command(), "ntbring", &mut std::io::stdout());
+    match args.form {
+        Form::Bash => complete::<C>(Shell::Bash),
+        Form::Zsh => complete::<C>(Shell::Zsh),
+        Form::Fish => complete::<C>(Shell::Fish),
+        Form::Man => clap_mangen::generate_to(C::command(), args.dir.as_deref().ok_or("there is no directory")?)?,
+        Form::Settings => print!("{}", reference::settings()),
+        Form::Counters => print!("{}", reference::counters()),
+    }
     Ok(())
+}
+
+fn complete<C: CommandFactory>(shell: Shell) {
+    clap_complete::generate(shell, &mut C::command(), "ntbring", &mut std::io::stdout());
 }

@@ -64,7 +64,7 @@ enum Command {
     /// Measures the best transfer method for each message size on this machine, and saves the thresholds for all
     /// jobs.
     Tune(tune::TuneArgs),
-    /// Prints completions for a shell, or writes the man pages of this tool.
+    /// Prints completions for a shell or a page of the documentation, or writes the man pages of this tool.
     Describe(describe::DescribeArgs),
     /// Runs one of the two measuring processes of `tune`.
     #[command(hide = true)]
