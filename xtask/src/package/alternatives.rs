@@ -165,6 +165,9 @@ mod tests {
     fn libraries_have_debians_names() {
         let text = install(&[libraries()]);
         assert!(text.contains(&format!("--install /usr/include/{ARCH}-linux-gnu/mpi mpi-{ARCH}-linux-gnu ")), "{text}");
-        assert!(text.contains(&format!(" /usr/lib/{ARCH}-linux-gnu/pkgconfig/mpi.pc mpi.pc-{ARCH}-linux-gnu ")), "{text}");
+        assert!(
+            text.contains(&format!(" /usr/lib/{ARCH}-linux-gnu/pkgconfig/mpi.pc mpi.pc-{ARCH}-linux-gnu ")),
+            "{text}"
+        );
     }
 }

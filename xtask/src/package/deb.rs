@@ -19,8 +19,10 @@ use crate::{paths, process};
 /// Where the tree is installed, below the root of the system.
 pub const HOME: &str = "usr/lib/ntbring";
 /// Programs that only builds need.
-const DEVELOPMENT: [&str; 12] =
-    ["mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "oshcc", "oshc++", "oshCC", "oshcxx", "oshfort", "mpiCC"];
+const DEVELOPMENT: [&str; 12] = [
+    "mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "oshcc", "oshc++", "oshCC", "oshcxx", "oshfort",
+    "mpiCC",
+];
 
 /// Links from a directory on everybody's path into the tree.
 const RUNTIME_LINKS: [(&str, &str); 5] = [
@@ -96,16 +98,13 @@ fn logged(command: &mut Command) -> Result<()> {
 /// Changes files below `home` as a fixed place permits and Debian wants: libraries look for others at their final path,
 /// since the linker's names of libraries are links in another directory; man pages are compressed.
 fn settle(home: &Path) -> Result<()> {
-    for entry in WalkDir::new(home) {
+    let mut pages = Command::new("gzip");
+    pages.args(["-9n", "--recursive"]).arg(home.join("share/man"));
+    logged(&mut pages)?;
+    for entry in WalkDir::new(home.join("lib")) {
         let entry = entry?;
-        let (file, name) = (entry.path(), entry.path().strip_prefix(home)?);
-        if !entry.file_type().is_file() {
-            continue;
-        }
-        if name.starts_with("share/man") {
-            logged(Command::new("gzip").args(["-9n", "--force"]).arg(file))?;
-        } else if name.starts_with("lib") && is_elf(file)? {
-            logged(Command::new("patchelf").args(["--set-rpath", &format!("/{HOME}/lib")]).arg(file))?;
+        if entry.file_type().is_file() && is_elf(entry.path())? {
+            logged(Command::new("patchelf").args(["--set-rpath", &format!("/{HOME}/lib")]).arg(entry.path()))?;
         }
     }
     Ok(())
@@ -123,7 +122,8 @@ fn size(dir: &Path) -> Result<u64> {
 /// True for a file that only builds need.
 fn is_development(name: &Path) -> bool {
     let file = name.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-    let linked = name.starts_with("lib") && file.ends_with(".so") && !["libntbring.so", "libntbshmem.so"].contains(&file);
+    let linked =
+        name.starts_with("lib") && file.ends_with(".so") && !["libntbring.so", "libntbshmem.so"].contains(&file);
     let parts = ["include", "lib/pkgconfig", "lib/cmake", "share/man/man3", "share/doc/mpich"];
     linked || parts.iter().any(|part| name.starts_with(part)) || name.starts_with("bin") && DEVELOPMENT.contains(&file)
 }

@@ -61,9 +61,11 @@ pub fn write(tree: &Tree) -> Result<()> {
         copy(tree.mpich.join(file), name)?;
     }
     let linked = linked()?;
-    for (name, text) in
-        [("copyright", COPYRIGHT.to_string()), ("rust-libraries.txt", list(&linked)), ("rust-licences.txt", texts(&linked)?)]
-    {
+    for (name, text) in [
+        ("copyright", COPYRIGHT.to_string()),
+        ("rust-libraries.txt", list(&linked)),
+        ("rust-licences.txt", texts(&linked)?),
+    ] {
         fs::write(to.join(name), text).with_context(|| format!("cannot write {name} in {}", to.display()))?;
     }
     Ok(())

@@ -6,8 +6,8 @@
 mod alternatives;
 mod check;
 mod deb;
-mod glibc;
 mod licences;
+mod needs;
 mod sources;
 mod tarball;
 mod tree;

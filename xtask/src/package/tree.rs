@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use walkdir::WalkDir;
 
-use super::licences;
+use super::{licences, needs};
 use crate::setup::{self, SetupArgs};
 use crate::{install, paths, process, ui};
 
@@ -29,6 +29,7 @@ pub fn make(args: &SetupArgs) -> Result<Tree> {
     install::copy_movable(installed.mpi.prefix(), &root)?;
     let tree = Tree { root, mpich: installed.source };
     ui::step("package: strip, man pages, completions, licences", || {
+        needs::check_libraries(&tree)?;
         strip(&tree.root)?;
         describe_tool(&tree.root)?;
         write_module(&tree.root)?;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 
 use super::tree::Tree;
-use super::{glibc, SUMMARY, VERSION};
+use super::{needs, SUMMARY, VERSION};
 use crate::paths;
 
 /// Parts of the tree that a wheel has not: thousands of pages about MPI that are on the web, and a module file for what
@@ -31,7 +31,7 @@ enum Content {
 
 /// Writes the wheel and returns its path.
 pub fn make(tree: &Tree, to: &Path) -> Result<PathBuf> {
-    let (major, minor) = glibc::needed(tree)?;
+    let (major, minor) = needs::glibc(tree)?;
     let tag = format!("py3-none-manylinux_{major}_{minor}_{}", std::env::consts::ARCH);
     let file = to.join(format!("ntbring-{VERSION}-{tag}.whl"));
     remove_earlier(to)?;

@@ -14,19 +14,8 @@ use crate::{paths, process, ui};
 
 /// Packages for all profiles: a compiler for MPICH and its suite, the tools that regenerate MPICH's build system after
 /// the overlay, and libclang for bindgen.
-const ALWAYS: &[&str] = &[
-    "gcc",
-    "libc6-dev",
-    "make",
-    "perl",
-    "python3",
-    "autoconf",
-    "automake",
-    "m4",
-    "patch",
-    "xz-utils",
-    "libclang-dev",
-];
+const ALWAYS: &[&str] =
+    &["gcc", "libc6-dev", "make", "perl", "python3", "autoconf", "automake", "m4", "patch", "xz-utils", "libclang-dev"];
 
 /// Packages that `full` and `yaksa` add, for MPICH's C++ and Fortran bindings.
 const FULL: &[&str] = &["g++", "gfortran"];
