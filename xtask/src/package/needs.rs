@@ -50,8 +50,8 @@ pub fn check_libraries(tree: &Tree) -> Result<()> {
         for library in libraries_of(&objdump("-p", &file)?) {
             if !OF_SYSTEM.contains(&library) && !tree.root.join("lib").join(library).exists() {
                 bail!(
-                    "{} needs {library}, which is neither in the tree nor on every system: MPICH's configure has found \
-                     it on this one",
+                    "{} needs {library}, which is neither in the tree nor on every system; MPICH's configure has found \
+                     it on this one: remove its development package and target/mpich/build-*, then call again",
                     name.display()
                 );
             }
