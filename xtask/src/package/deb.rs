@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use walkdir::WalkDir;
 
-use super::tree::{is_elf, Tree};
-use super::{SUMMARY, VERSION};
+use super::tree::{is_elf, module, Tree, MODULE};
+use super::{alternatives, SUMMARY, VERSION};
 use crate::setup::packages;
 use crate::{paths, process};
 
-/// Where the tree is installed.
-const HOME: &str = "usr/lib/ntbring";
-/// Priority of the alternatives: below mpich's 40 and openmpi's 50.
-const PRIORITY: u32 = 30;
+/// Where the tree is installed, below the root of the system.
+pub const HOME: &str = "usr/lib/ntbring";
 /// Programs that only builds need.
 const DEVELOPMENT: [&str; 12] = [
     "mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "oshcc", "oshc++", "oshCC", "oshcxx", "oshfort",
@@ -31,34 +30,15 @@ const RUNTIME_LINKS: [(&str, &str); 5] = [
     ("usr/share/bash-completion/completions/ntbring", "share/bash-completion/completions/ntbring"),
     ("usr/share/zsh/vendor-completions/_ntbring", "share/zsh/site-functions/_ntbring"),
     ("usr/share/fish/vendor_completions.d/ntbring.fish", "share/fish/vendor_completions.d/ntbring.fish"),
-    ("usr/share/modules/modulefiles/mpi/ntbring", "share/modulefiles/ntbring"),
+    ("usr/share/modules/modulefiles/mpi/ntbring", MODULE),
 ];
 
-const MODULE: &str = "#%Module1.0\nmodule-whatis \"ntbring: MPI and OpenSHMEM\"\nconflict mpi\n\
-                      prepend-path PATH /usr/lib/ntbring/bin\nprepend-path LD_LIBRARY_PATH /usr/lib/ntbring/lib\n\
-                      prepend-path PKG_CONFIG_PATH /usr/lib/ntbring/lib/pkgconfig\n\
-                      prepend-path MANPATH /usr/lib/ntbring/share/man\n";
-
-/// A group of alternatives: link, name, path of the first one, and of those that follow it.
-type Group = ((&'static str, &'static str, &'static str), &'static [(&'static str, &'static str, &'static str)]);
-
-const RUN: Group = (("/usr/bin/mpirun", "mpirun", "bin/mpirun"), &[("/usr/bin/mpiexec", "mpiexec", "bin/mpiexec")]);
-const BUILD: Group = (
-    ("/usr/bin/mpicc", "mpi", "bin/mpicc"),
-    &[
-        ("/usr/bin/mpic++", "mpic++", "bin/mpicxx"),
-        ("/usr/bin/mpicxx", "mpicxx", "bin/mpicxx"),
-        ("/usr/bin/mpiCC", "mpiCC", "bin/mpicxx"),
-        ("/usr/bin/mpifort", "mpifort", "bin/mpifort"),
-        ("/usr/bin/mpif77", "mpif77", "bin/mpif77"),
-        ("/usr/bin/mpif90", "mpif90", "bin/mpif90"),
-    ],
-);
+/// Libraries of programs that were linked without a run path, and of mpi4py: Debian's own MPIs have other names.
+const LIBRARIES: [&str; 3] = ["libmpi.so.12", "libmpicxx.so.12", "libmpifort.so.12"];
 
 /// Writes both packages.
 pub fn make(tree: &Tree, to: &Path) -> Result<Vec<PathBuf>> {
-    packages::install(&["dpkg-dev"])?;
-    let log = paths::logs().join("package.log");
+    packages::install(&["dpkg-dev", "patchelf"])?;
     let (run, build) = (to.join("deb-ntbring"), to.join("deb-ntbring-dev"));
     for dir in [&run, &build] {
         paths::remove(dir)?;
@@ -66,8 +46,18 @@ pub fn make(tree: &Tree, to: &Path) -> Result<Vec<PathBuf>> {
     for name in tree.files()? {
         let dir = if is_development(&name) { &build } else { &run };
         place(&tree.root.join(&name), &dir.join(HOME).join(&name))?;
+        let page = name.parent().is_some_and(|dir| dir == Path::new("share/man/man1"));
+        let file = name.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        if page && file.starts_with("ntbring") {
+            link_to(&run.join(format!("usr/share/man/man1/{file}.gz")), &format!("share/man/man1/{file}.gz"))?;
+        }
     }
-    write(&run.join(HOME).join("share/modulefiles/ntbring"), MODULE)?;
+    paths::remove(&run.join(HOME).join(MODULE))?;
+    write(&run.join(HOME).join(MODULE), &module(&format!("/{HOME}")))?;
+    for name in LIBRARIES.iter().filter(|name| tree.root.join("lib").join(name).exists()) {
+        let dir = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+        link_to(&run.join(dir).join(name), &format!("lib/{name}"))?;
+    }
     for (link, target) in RUNTIME_LINKS {
         link_to(&run.join(link), target)?;
     }
@@ -76,27 +66,57 @@ pub fn make(tree: &Tree, to: &Path) -> Result<Vec<PathBuf>> {
     }
     let depends = libraries(tree, to)?;
     let packages = [
-        (run, "ntbring", depends, RUN, "Libraries, launchers and the tool ntbring."),
+        (run, "ntbring", depends, alternatives::of_run(&tree.root), "Libraries, launchers and the tool ntbring."),
         (
             build,
             "ntbring-dev",
             format!("ntbring (= {VERSION}), gcc, libc6-dev"),
-            BUILD,
+            alternatives::of_build(&tree.root),
             "Compiler wrappers and headers. C++ and Fortran need g++ and gfortran.",
         ),
     ];
     let mut made = Vec::new();
-    for (dir, name, depends, group, text) in packages {
+    for (dir, name, depends, groups, text) in packages {
+        settle(&dir.join(HOME))?;
         let file = to.join(format!("{name}_{VERSION}_{}.deb", architecture()));
-        write(&dir.join("DEBIAN/control"), &control(name, &depends, text))?;
-        script(&dir.join("DEBIAN/postinst"), &install(&group))?;
-        script(&dir.join("DEBIAN/prerm"), &remove(&group))?;
+        write(&dir.join("DEBIAN/control"), &control(name, &depends, text, size(&dir)?))?;
+        script(&dir.join("DEBIAN/postinst"), &alternatives::install(&groups))?;
+        script(&dir.join("DEBIAN/prerm"), &alternatives::remove(&groups))?;
         let mut build = Command::new("dpkg-deb");
-        process::check_logged(build.args(["--build", "--root-owner-group"]).arg(&dir).arg(&file), &log)?;
+        logged(build.args(["--build", "--root-owner-group"]).arg(&dir).arg(&file))?;
         paths::remove(&dir)?;
         made.push(file);
     }
     Ok(made)
+}
+
+/// Runs a command whose output goes to the log of packages.
+fn logged(command: &mut Command) -> Result<()> {
+    process::check_logged(command, &paths::logs().join("package.log"))
+}
+
+/// Changes files below `home` as a fixed place permits and Debian wants: libraries look for others at their final path,
+/// since the linker's names of libraries are links in another directory; man pages are compressed.
+fn settle(home: &Path) -> Result<()> {
+    let mut pages = Command::new("gzip");
+    pages.args(["-9n", "--recursive"]).arg(home.join("share/man"));
+    logged(&mut pages)?;
+    for entry in WalkDir::new(home.join("lib")) {
+        let entry = entry?;
+        if entry.file_type().is_file() && is_elf(entry.path())? {
+            logged(Command::new("patchelf").args(["--set-rpath", &format!("/{HOME}/lib")]).arg(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the size of all files of a package in KiB, each rounded up.
+fn size(dir: &Path) -> Result<u64> {
+    let mut sum = 0;
+    for entry in WalkDir::new(dir) {
+        sum += entry?.metadata()?.len().div_ceil(1024);
+    }
+    Ok(sum)
 }
 
 /// True for a file that only builds need.
@@ -166,30 +186,12 @@ fn libraries(tree: &Tree, to: &Path) -> Result<String> {
     Ok(line.context("dpkg-shlibdeps names no packages")?.to_string())
 }
 
-fn control(name: &str, depends: &str, text: &str) -> String {
+fn control(name: &str, depends: &str, text: &str, kib: u64) -> String {
     format!(
         "Package: {name}\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: the ntbring authors <ntbring@localhost>\n\
-         Section: net\nPriority: optional\nDepends: {depends}\nDescription: {SUMMARY}\n {text}\n",
+         Installed-Size: {kib}\nSection: net\nPriority: optional\nDepends: {depends}\n\
+         Description: {SUMMARY}\n {text}\n",
         architecture()
-    )
-}
-
-fn install(group: &Group) -> String {
-    let ((link, name, path), slaves) = group;
-    let mut text = format!(
-        "#!/bin/sh\nset -e\nif [ \"$1\" = configure ]; then\n    update-alternatives --install {link} {name} /{HOME}/{path} {PRIORITY}"
-    );
-    for (link, name, path) in *slaves {
-        text += &format!(" \\\n        --slave {link} {name} /{HOME}/{path}");
-    }
-    text + "\nfi\n"
-}
-
-fn remove(group: &Group) -> String {
-    let ((_, name, path), _) = group;
-    format!(
-        "#!/bin/sh\nset -e\nif [ \"$1\" = remove ] || [ \"$1\" = deconfigure ]; then\n    \
-         update-alternatives --remove {name} /{HOME}/{path}\nfi\n"
     )
 }
 
@@ -203,14 +205,5 @@ mod tests {
         assert!(both.iter().all(|name| is_development(Path::new(name))));
         let run = ["bin/mpiexec", "bin/ntbring", "lib/libmpi.so.12", "lib/libntbring.so", "share/man/man1/ntbring.1"];
         assert!(!run.iter().any(|name| is_development(Path::new(name))));
-    }
-
-    #[test]
-    fn alternatives_come_and_go_together() {
-        let (install, remove) = (install(&RUN), remove(&RUN));
-        let line = "--install /usr/bin/mpirun mpirun /usr/lib/ntbring/bin/mpirun 30 \\\n        \
-                    --slave /usr/bin/mpiexec mpiexec /usr/lib/ntbring/bin/mpiexec\n";
-        assert!(install.contains(line), "{install}");
-        assert!(remove.contains("--remove mpirun /usr/lib/ntbring/bin/mpirun"), "{remove}");
     }
 }

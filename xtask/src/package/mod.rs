@@ -3,10 +3,11 @@
 //! All are made of the tree that can be moved (`cargo xtask install`), with stripped programs and the licences of
 //! everything that is linked in.
 
+mod alternatives;
 mod check;
 mod deb;
-mod glibc;
 mod licences;
+mod needs;
 mod sources;
 mod tarball;
 mod tree;
@@ -15,7 +16,7 @@ mod wheel;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::setup::{packages, SetupArgs};
@@ -30,7 +31,7 @@ const SUMMARY: &str = "MPI and OpenSHMEM over rings of hosts that are joined by 
 /// Command-line options.
 #[derive(Args, Clone, Debug)]
 pub struct PackageArgs {
-    /// Make only these [default: all that this machine has the tools for]
+    /// Make only these [default: all; Debian packages only on Debian and systems derived from it]
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Kind>,
 
@@ -38,7 +39,7 @@ pub struct PackageArgs {
     #[arg(long)]
     check: bool,
 
-    /// Try the packages in fresh Debian systems of these suites, say bookworm,trixie (needs root)
+    /// Try the packages in fresh systems of these releases, say bookworm,trixie,noble (needs root)
     #[arg(long, value_name = "SUITE", value_delimiter = ',')]
     chroot: Vec<String>,
 
@@ -64,7 +65,10 @@ pub fn run(args: &PackageArgs) -> Result<()> {
     packages::install(&["binutils", "xz-utils"])?;
     let to = paths::target().join("packages");
     fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
-    let wanted = |kind| args.only.is_empty() || args.only.contains(&kind);
+    let wanted = |kind| match args.only.is_empty() {
+        true => kind != Kind::Deb || packages::is_debian(),
+        false => args.only.contains(&kind),
+    };
     let tree = tree::make(&args.setup)?;
     let mut made: Vec<PathBuf> = Vec::new();
     if wanted(Kind::Wheel) {
@@ -83,16 +87,26 @@ pub fn run(args: &PackageArgs) -> Result<()> {
         let size = fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?.len();
         println!("{:6.1} MB  {}", size as f64 / 1e6, paths::shown(file));
     }
-    let mut passed = 0;
+    try_them(args, &made)
+}
+
+/// Tries the packages in the places that the user has asked for, and prints a table.
+fn try_them(args: &PackageArgs, made: &[PathBuf]) -> Result<()> {
+    let mut trials = Vec::new();
     if args.check {
         let wheel = made.iter().find(|file| file.extension().is_some_and(|e| e == "whl"));
-        passed += check::wheel(wheel.context("--check needs the wheel")?)?;
+        trials.push(check::wheel(wheel.context("--check needs the wheel: add it to --only")?)?);
     }
     for suite in &args.chroot {
-        passed += check::chroot(suite, &made)?;
+        trials.push(check::system(suite, made)?);
     }
-    if passed > 0 {
-        println!("{passed} passed, 0 failed");
+    if trials.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let (table, tally) = check::summary(&trials);
+    println!("\n{table}\n\n{tally}");
+    match tally.failed {
+        0 => Ok(()),
+        failed => bail!("{failed} of the steps that try the packages failed"),
+    }
 }

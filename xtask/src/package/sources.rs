@@ -11,8 +11,8 @@ use super::tree::Tree;
 use super::VERSION;
 use crate::{paths, process};
 
-/// Writes `ntbring-VERSION-sources.tar.xz`: the repository, and MPICH as it was built. The Rust libraries are named in
-/// `Cargo.lock`.
+/// Writes `ntbring-VERSION-sources.tar.xz`: the repository, whose last commit counts, and MPICH as released, to which
+/// the repository has the changes. The Rust libraries are named in `Cargo.lock`.
 pub fn make(tree: &Tree, to: &Path) -> Result<PathBuf> {
     let name = format!("ntbring-{VERSION}-sources");
     let (dir, file) = (to.join(&name), to.join(format!("{name}.tar.xz")));

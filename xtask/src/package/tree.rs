@@ -7,15 +7,18 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use walkdir::WalkDir;
 
-use super::licences;
+use super::{licences, needs};
 use crate::setup::{self, SetupArgs};
 use crate::{install, paths, process, ui};
+
+/// The module file of a tree.
+pub const MODULE: &str = "share/modulefiles/ntbring";
 
 /// A tree that can be moved, with what packages add to an installation.
 pub struct Tree {
     /// Its directory.
     pub root: PathBuf,
-    /// Sources of MPICH, with ntbring's netmod and patches.
+    /// Sources of MPICH as its authors have released them.
     pub mpich: PathBuf,
 }
 
@@ -26,8 +29,10 @@ pub fn make(args: &SetupArgs) -> Result<Tree> {
     install::copy_movable(installed.mpi.prefix(), &root)?;
     let tree = Tree { root, mpich: installed.source };
     ui::step("package: strip, man pages, completions, licences", || {
+        needs::check_libraries(&tree)?;
         strip(&tree.root)?;
         describe_tool(&tree.root)?;
+        write_module(&tree.root)?;
         licences::write(&tree)
     })?;
     Ok(tree)
@@ -85,4 +90,23 @@ fn describe_tool(root: &Path) -> Result<()> {
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
+}
+
+/// Returns a module file, for Environment Modules and Lmod, of the tree at `root`: a path, or an expression of Tcl.
+pub fn module(root: &str) -> String {
+    format!(
+        "#%Module1.0\nmodule-whatis \"ntbring: MPI and OpenSHMEM\"\nconflict mpi\nset root {root}\n\
+         prepend-path PATH $root/bin\nprepend-path LD_LIBRARY_PATH $root/lib\n\
+         prepend-path PKG_CONFIG_PATH $root/lib/pkgconfig\nprepend-path MANPATH $root/share/man\n\
+         prepend-path CMAKE_PREFIX_PATH $root\n"
+    )
+}
+
+/// Writes the module file, which finds the tree that it is in.
+fn write_module(root: &Path) -> Result<()> {
+    let file = root.join(MODULE);
+    let dir = file.parent().unwrap_or(root);
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let above = "[file dirname [file dirname [file dirname [file normalize $ModulesCurrentModulefile]]]]";
+    fs::write(&file, module(above)).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -15,7 +15,12 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 
 use super::tree::Tree;
-use super::{glibc, SUMMARY, VERSION};
+use super::{needs, SUMMARY, VERSION};
+use crate::paths;
+
+/// Parts of the tree that a wheel has not: thousands of pages about MPI that are on the web, and a module file for what
+/// activating an environment does.
+const LEFT_OUT: [&str; 3] = ["share/man/man3", "share/doc/mpich", "share/modulefiles"];
 
 /// What a file of the wheel contains.
 enum Content {
@@ -26,9 +31,10 @@ enum Content {
 
 /// Writes the wheel and returns its path.
 pub fn make(tree: &Tree, to: &Path) -> Result<PathBuf> {
-    let (major, minor) = glibc::needed(tree)?;
+    let (major, minor) = needs::glibc(tree)?;
     let tag = format!("py3-none-manylinux_{major}_{minor}_{}", std::env::consts::ARCH);
     let file = to.join(format!("ntbring-{VERSION}-{tag}.whl"));
+    remove_earlier(to)?;
     let mut wheel = Wheel::create(&file)?;
     for (name, content) in contents(tree)? {
         wheel.add(&format!("ntbring-{VERSION}.data/data/{name}"), content)?;
@@ -43,6 +49,17 @@ pub fn make(tree: &Tree, to: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
+/// Removes earlier wheels, which may have another tag: pip is to find one.
+fn remove_earlier(dir: &Path) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|extension| extension == "whl") {
+            paths::remove(&file)?;
+        }
+    }
+    Ok(())
+}
+
 fn metadata() -> String {
     format!(
         "Metadata-Version: 2.1\nName: ntbring\nVersion: {VERSION}\nSummary: {SUMMARY}\nLicense: MIT\n\
@@ -55,7 +72,7 @@ fn metadata() -> String {
 /// Returns the files of the tree as a wheel has them, by name.
 fn contents(tree: &Tree) -> Result<BTreeMap<String, Content>> {
     let mut contents = BTreeMap::new();
-    for name in tree.files()? {
+    for name in tree.files()?.into_iter().filter(|name| !LEFT_OUT.iter().any(|part| name.starts_with(part))) {
         let path = tree.root.join(&name);
         let text = name.to_str().context("a name is not UTF-8")?.to_string();
         if !path.is_symlink() {
@@ -153,9 +170,10 @@ mod tests {
     fn a_wheel_has_no_links() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        for part in ["lib", "bin"] {
-            fs::create_dir(root.join(part)).unwrap();
+        for part in ["lib", "bin", "share/man/man3"] {
+            fs::create_dir_all(root.join(part)).unwrap();
         }
+        fs::write(root.join("share/man/man3/MPI_Send.3"), "page").unwrap();
         fs::write(root.join("lib/libmpi.so.12.2.2"), "library").unwrap();
         fs::write(root.join("lib/libntbring.so"), "other").unwrap();
         fs::write(root.join("bin/mpiexec.hydra"), "program").unwrap();

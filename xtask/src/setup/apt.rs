@@ -75,6 +75,15 @@ pub fn binary_line(suite: &str) -> Result<String> {
     Ok(format!("deb {}{} {suite} main\n", options(source), source.uri))
 }
 
+/// Returns the address of Debian's packages, of whichever release, from the package sources of this system.
+pub fn mirror() -> Result<String> {
+    let sources = candidates(configured()?);
+    // Others than Debian have packages for it, too.
+    let of_debian = sources.iter().find(|source| source.uri.trim_end_matches('/').ends_with("/debian"));
+    let source = of_debian.or(sources.first()).context("no package source of Debian is configured on this system")?;
+    Ok(source.uri.clone())
+}
+
 fn line(source: &Source) -> String {
     format!("deb-src {}{} {SUITE} main\n", options(source), source.uri)
 }

@@ -16,6 +16,9 @@ use crate::{paths, process, ui};
 /// Files that a build leaves in its release directory, and their places in an installation.
 pub const PRODUCTS: [(&str, &str); 2] = [("libntbring.so", "lib/libntbring.so"), ("ntbring", "bin/ntbring")];
 
+/// Cargo's packages of all that is installed.
+pub const PACKAGES: [&str; 4] = ["ntbring", "ntbring-cli", "ntbshmem", "ntbshmem-tools"];
+
 /// Builds the library and installs it below `prefix` if it has changed. Returns the digest of the header and of the
 /// library.
 pub fn ensure(prefix: &Path) -> Result<(String, String)> {

@@ -100,7 +100,7 @@ fn download() -> Result<PathBuf> {
         let log = paths::logs().join("source.log");
         apt::download(PACKAGE, PACKAGE_VERSION, &dir, &log).context(
             "cannot fetch MPICH's source; with --mpich-src PATH you can give a source tree or tarball of \
-                 MPICH 4.0.2 instead",
+                 MPICH 4.0.2 instead, such as http://deb.debian.org/debian/pool/main/m/mpich/mpich_4.0.2.orig.tar.xz",
         )?;
         let sum = sha256(&tarball)?;
         if sum != TARBALL_SHA256 {
