@@ -193,7 +193,7 @@ impl Rank<'_> {
         let event = self.poll()?;
         if event.is_none() {
             self.job.check(|| format!("waiting\n{}", self.endpoint.describe()))?;
-            self.idle.wait(max);
+            self.idle.wait(max, false);
         }
         Ok(event)
     }
@@ -210,7 +210,7 @@ impl Rank<'_> {
             }
             self.job.check(|| format!("waiting\n{}", self.endpoint.describe()))?;
             let start = Instant::now();
-            self.idle.wait(SLEEP);
+            self.idle.wait(SLEEP, false);
             slept = start.elapsed() >= SLEEP;
         }
     }

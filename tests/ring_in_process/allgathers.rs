@@ -37,7 +37,7 @@ fn await_blocks(rank: &mut Rank, group: u32, turn: usize) -> Result<(), String> 
             return Err("an unexpected event".into());
         }
         let start = Instant::now();
-        rank.idle.wait(SLEEP);
+        rank.idle.wait(SLEEP, false);
         slept = start.elapsed() >= SLEEP;
     }
     match slept {

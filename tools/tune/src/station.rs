@@ -199,7 +199,7 @@ impl Station {
     fn step(&mut self) -> Result<(), TuneError> {
         match self.endpoint.poll()? {
             None => {
-                self.idle.wait(SLEEP);
+                self.idle.wait(SLEEP, false);
             }
             Some(Event::Sent { .. } | Event::Taken { .. }) => self.lent = false,
             Some(Event::Fetched { .. }) => self.complete = true,
