@@ -75,7 +75,8 @@ const STEPS: &[(By, &str, &str, &str)] = &[
 
 /// What is done in the system with the wheel.
 const WHEEL_STEPS: &[(By, &str, &str, &str)] = &[
-    (By::User, "pip install ntbring", "python3 -m venv env && env/bin/pip install /opt/packages/*.whl", "Successfully"),
+    (By::User, "python3 -m venv", "python3 -m venv env", ""),
+    (By::User, "pip install ntbring", "env/bin/pip install /opt/packages/*.whl", "Successfully"),
     (By::User, "pip install mpi4py", "env/bin/pip install --only-binary mpi4py mpi4py", "Successfully"),
     (By::User, "wheel: mpi4py", ". env/bin/activate; mpiexec -n 4 python -m mpi4py.bench ringtest", "time for"),
     (
