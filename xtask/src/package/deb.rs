@@ -16,7 +16,7 @@ use super::{alternatives, SUMMARY, VERSION};
 use crate::setup::packages;
 use crate::{paths, process};
 
-/// Where the tree is installed, below the root of the system.
+/// Directory in which the tree is installed, below the root of the system.
 pub const HOME: &str = "usr/lib/ntbring";
 /// Programs that only builds need.
 const DEVELOPMENT: [&str; 12] = [
