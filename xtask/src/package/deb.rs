@@ -16,7 +16,7 @@ use super::{alternatives, SUMMARY, VERSION};
 use crate::setup::packages;
 use crate::{paths, process};
 
-/// Where the tree is installed, below the root of the system.
+/// Directory in which the tree is installed, below the root of the system.
 pub const HOME: &str = "usr/lib/ntbring";
 /// Programs that only builds need.
 const DEVELOPMENT: [&str; 12] = [
@@ -32,9 +32,6 @@ const RUNTIME_LINKS: [(&str, &str); 5] = [
     ("usr/share/fish/vendor_completions.d/ntbring.fish", "share/fish/vendor_completions.d/ntbring.fish"),
     ("usr/share/modules/modulefiles/mpi/ntbring", MODULE),
 ];
-
-/// Libraries of programs that were linked without a run path, and of mpi4py: Debian's own MPIs have other names.
-const LIBRARIES: [&str; 3] = ["libmpi.so.12", "libmpicxx.so.12", "libmpifort.so.12"];
 
 /// Writes both packages.
 pub fn make(tree: &Tree, to: &Path) -> Result<Vec<PathBuf>> {
@@ -54,10 +51,6 @@ pub fn make(tree: &Tree, to: &Path) -> Result<Vec<PathBuf>> {
     }
     paths::remove(&run.join(HOME).join(MODULE))?;
     write(&run.join(HOME).join(MODULE), &module(&format!("/{HOME}")))?;
-    for name in LIBRARIES.iter().filter(|name| tree.root.join("lib").join(name).exists()) {
-        let dir = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-        link_to(&run.join(dir).join(name), &format!("lib/{name}"))?;
-    }
     for (link, target) in RUNTIME_LINKS {
         link_to(&run.join(link), target)?;
     }

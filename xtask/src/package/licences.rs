@@ -20,7 +20,7 @@ const OF_MPICH: [(&str, &str); 4] = [
     ("modules/yaksa/COPYRIGHT", "COPYRIGHT.yaksa"),
 ];
 
-/// What Debian's policy wants to have: where the licence of each part is.
+/// The file that Debian's policy demands: it names the licence of each part.
 const COPYRIGHT: &str = "\
 ntbring is distributed under the MIT licence: LICENSE.
 MPICH 4.0.2, which it contains with changes: COPYRIGHT.mpich. Parts of MPICH: hwloc, COPYING.hwloc;

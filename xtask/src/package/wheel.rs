@@ -22,7 +22,7 @@ use crate::paths;
 /// activating an environment does.
 const LEFT_OUT: [&str; 3] = ["share/man/man3", "share/doc/mpich", "share/modulefiles"];
 
-/// What a file of the wheel contains.
+/// Content of a file of the wheel.
 enum Content {
     /// This file's contents.
     File(PathBuf),

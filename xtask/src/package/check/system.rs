@@ -21,7 +21,7 @@ const BESIDE: &str = "ca-certificates man-db bash-completion zsh fish environmen
 /// Certificates of the machine, with which downloads may be signed.
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// Who runs a step.
+/// The user who runs a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Root,
@@ -29,7 +29,7 @@ enum By {
     User,
 }
 
-/// What is done after the packages were installed: name, script, text that it must print.
+/// Steps after the packages were installed: name, script, text that it must print.
 const STEPS: &[(By, &str, &str, &str)] = &[
     (By::User, "mpicc", "mpicc mpi.c -o mpi", ""),
     (By::User, "C, one host", "mpiexec -n 4 ./mpi", "sum 6 of 4 ranks"),
@@ -73,9 +73,10 @@ const STEPS: &[(By, &str, &str, &str)] = &[
     ),
 ];
 
-/// What is done in the system with the wheel.
+/// Steps with the wheel in the system.
 const WHEEL_STEPS: &[(By, &str, &str, &str)] = &[
-    (By::User, "pip install ntbring", "python3 -m venv env && env/bin/pip install /opt/packages/*.whl", "Successfully"),
+    (By::User, "python3 -m venv", "python3 -m venv env", ""),
+    (By::User, "pip install ntbring", "env/bin/pip install /opt/packages/*.whl", "Successfully"),
     (By::User, "pip install mpi4py", "env/bin/pip install --only-binary mpi4py mpi4py", "Successfully"),
     (By::User, "wheel: mpi4py", ". env/bin/activate; mpiexec -n 4 python -m mpi4py.bench ringtest", "time for"),
     (

@@ -13,7 +13,7 @@ use crate::setup::packages;
 /// A Python environment. Commands see it as one that is active, and no other variables of the user.
 struct Environment {
     root: PathBuf,
-    /// Where the programs are compiled and run.
+    /// Directory in which the programs are compiled and run.
     place: PathBuf,
 }
 
