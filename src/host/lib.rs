@@ -11,6 +11,7 @@
 //! | `allocator` | memory that the C library keeps for reuse |
 //! | `resident` | pages of this process that have contents |
 //! | `mailbox`, `stats_page` | messages between processes of different jobs; counters for tools |
+//! | `open_files` | memory files that processes hold open |
 //! | `running` | discovery of the hosts and processes of running jobs, for tools |
 //! | `futex`, `barrier` | sleeping and waking; an asymmetric memory barrier whose cost is the sleeper's |
 //! | `backoff` | exponential back-off of waits without a doorbell |
@@ -41,6 +42,7 @@ mod machine;
 mod mailbox;
 mod memory_file;
 mod memory_limit;
+mod open_files;
 mod resident;
 mod running;
 mod segment;
@@ -62,7 +64,8 @@ pub use kernel_copy::KernelCopy;
 pub use machine::{host_name, machine, Place};
 pub use mailbox::{Mailbox, NoteReader, NOTE_MAX};
 pub use memory_file::{check_space, size_of, FileAddress, MemoryFile, HEADER, MEMFD, PAGE};
-pub use running::{look_through, RunningHostMemory, RunningProcess};
+pub use open_files::look_through;
+pub use running::{RunningHostMemory, RunningProcess};
 pub use segment::{Segment, SegmentAddress};
 pub use settings::HostSettings;
 pub use stats_page::{Posted, StatsPage};

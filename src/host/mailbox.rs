@@ -5,7 +5,7 @@
 use crate::file_tag::FileKind;
 use crate::machine::Place;
 use crate::memory_file::{FileAddress, MemoryFile, PAGE};
-use crate::running::look_through;
+use crate::open_files::look_through;
 use crate::stats_page::{StatsPage, POSTED};
 use crate::HostError;
 use nix::errno::Errno;
