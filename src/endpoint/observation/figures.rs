@@ -36,7 +36,7 @@ pub struct Figures {
     pub sizes: Sizes,
     /// Times that operations took.
     pub times: Times,
-    /// What the rank was doing when it published its counters; None in the line that it writes when it leaves.
+    /// State of the rank when it published its counters; None in the line that it writes when it leaves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Traffic by link, left first; empty in a ring of one host.

@@ -16,7 +16,7 @@ pub struct State {
     pub unexpected_msgs: u64,
     /// Bytes of these messages that are in this rank's memory. Payloads of rendezvous stay with their senders.
     pub unexpected_bytes: u64,
-    /// What the rank waits for: each reason and rank once, sorted; at most [`WAITS_MAX`].
+    /// Reasons and ranks for which the rank waits: each pair once, sorted; at most [`WAITS_MAX`].
     pub waits: Vec<Wait>,
 }
 
@@ -37,7 +37,7 @@ pub struct Wait {
     pub bytes: u64,
 }
 
-/// What a rank waits for.
+/// A reason for which a rank waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// A message that matches a receive of the program.

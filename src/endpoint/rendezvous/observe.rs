@@ -1,4 +1,4 @@
-//! What a rank's offers and fetches wait for, and how long they took.
+//! Waits of a rank's offers and fetches, and their durations.
 
 use super::offers::Offers;
 use crate::observation::{Reason, Waits};

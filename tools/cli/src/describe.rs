@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct DescribeArgs {
-    /// What to print: completions for a shell; `man`: pages, into DIR; `settings` or `counters`: a page of the
+    /// Kind of output: completions for a shell; `man`: pages, into DIR; `settings` or `counters`: a page of the
     /// documentation, in Markdown
     form: Form,
 

@@ -22,11 +22,11 @@ pub struct RunArgs {
     #[arg(short = 'H', long, value_name = "HOSTS", value_parser = Hosts::parse)]
     hosts: Option<Hosts>,
 
-    /// How ranks are bound: none, core, hwthread, socket, numa, or whatever mpiexec's `-bind-to` knows
+    /// Binding of ranks: none, core, hwthread, socket, numa, or whatever mpiexec's `-bind-to` knows
     #[arg(long, value_name = "WHERE")]
     bind: Option<String>,
 
-    /// How hosts are reached: fork (they are emulated, on this machine), ssh, slurm, or whatever mpiexec's `-launcher`
+    /// Launcher of hosts: fork (they are emulated, on this machine), ssh, slurm, or whatever mpiexec's `-launcher`
     /// knows
     #[arg(long, value_name = "LAUNCHER", default_value = "fork")]
     launcher: String,
@@ -55,7 +55,7 @@ struct Part {
     program: Vec<OsString>,
 }
 
-/// What follows a `:`.
+/// Words after a `:`.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Following {

@@ -1,11 +1,11 @@
-//! What each rank has sent, from its counters.
+//! Traffic of each rank, from its counters.
 
 use ntbring_endpoint::Figures;
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// What a rank, or one of its VCIs, has sent.
+/// Traffic that a rank, or one of its VCIs, has sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Sender {
     pub rank: u64,

@@ -57,6 +57,6 @@ mod tests {
 
     #[test]
     fn times_are_readable() {
-        assert_eq!((clock(3723.9), age(3.14), age(100.0)), ("1:02:03".into(), "3.1 s".into(), "0:01:40".into()));
+        assert_eq!((clock(3723.9), age(3.12), age(100.0)), ("1:02:03".into(), "3.1 s".into(), "0:01:40".into()));
     }
 }
