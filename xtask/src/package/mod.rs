@@ -39,7 +39,7 @@ pub struct PackageArgs {
     #[arg(long)]
     check: bool,
 
-    /// Try the packages in fresh systems of these releases, say bookworm,trixie,noble (needs root)
+    /// Try the packages in fresh systems of these releases of Debian, say bookworm,trixie (needs root)
     #[arg(long, value_name = "SUITE", value_delimiter = ',')]
     chroot: Vec<String>,
 

@@ -10,11 +10,6 @@ use super::{of_downloads, write_programs, Trial};
 use crate::paths;
 use crate::setup::{apt, packages};
 
-/// Releases of Ubuntu; all others are of Debian.
-const UBUNTU: [&str; 2] = ["jammy", "noble"];
-const UBUNTU_MIRROR: &str = "http://archive.ubuntu.com/ubuntu";
-const UBUNTU_KEYRING: &str = "/usr/share/keyrings/ubuntu-archive-keyring.gpg";
-
 /// Packages of the system, beside the smallest one, that the steps need: a reader of manuals, shells, modules, Python.
 const BESIDE: &str = "ca-certificates man-db bash-completion zsh fish environment-modules python3-venv";
 
@@ -98,22 +93,13 @@ pub fn system(suite: &str, made: &[PathBuf]) -> Result<Trial> {
     if !rustix::process::geteuid().is_root() {
         bail!("--chroot {suite}: only root can make a system in a directory");
     }
-    let ubuntu = UBUNTU.contains(&suite);
     packages::install(&["debootstrap"])?;
-    // Debian has the package of these keys since its release 13.
-    if ubuntu && !Path::new(UBUNTU_KEYRING).exists() {
-        packages::install(&["ubuntu-keyring"])?;
-    }
     let root = paths::target().join("packages").join(format!("system-{suite}"));
     paths::remove(&root)?;
-    let mirror = if ubuntu { UBUNTU_MIRROR.to_string() } else { apt::mirror()? };
+    let mirror = apt::mirror()?;
     let trial = Trial::run(suite, |trial| {
         let mut debootstrap = Command::new("debootstrap");
-        debootstrap.arg("--variant=minbase");
-        if ubuntu {
-            debootstrap.arg("--components=main,universe");
-        }
-        trial.step("debootstrap", debootstrap.arg(suite).arg(&root).arg(mirror), "")?;
+        trial.step("debootstrap", debootstrap.arg("--variant=minbase").arg(suite).arg(&root).arg(mirror), "")?;
         prepare(&root, made)?;
         let install = format!("apt-get -q update; apt-get -q install -y --no-install-recommends {BESIDE}");
         trial.step("apt install: shells, man, Python", &mut inside(&root, By::Root, &install), "")?;
