@@ -2,6 +2,7 @@
 
 mod bench;
 mod bind;
+mod columns;
 mod describe;
 mod exec;
 mod info;

@@ -17,7 +17,7 @@ const FAR: isize = 1 << 20;
 /// The most elements of a buffer.
 const MOST: usize = 8 * 300;
 
-/// Where the four words of an element lie, and the distance of elements: an operation is not told.
+/// Places of the four words of an element, and the distance of elements: an operation is not told.
 static PLACES: [AtomicIsize; 4] = [const { AtomicIsize::new(0) }; 4];
 static EXTENT: AtomicIsize = AtomicIsize::new(0);
 

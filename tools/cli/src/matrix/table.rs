@@ -1,7 +1,8 @@
 //! The matrix as text.
 
 use super::traffic::{Matrix, Unit};
-use comfy_table::{presets::NOTHING, CellAlignment, Table};
+use crate::columns::table;
+use comfy_table::Table;
 use std::cmp::Reverse;
 
 /// Largest number of rows; of larger matrices the pairs with the most traffic are listed.
@@ -33,16 +34,6 @@ fn note(matrix: &Matrix) -> &'static str {
         true => "messages between ranks of a host go through MPICH's shared memory, and are not counted\n",
         false => "",
     }
-}
-
-fn table(header: Vec<String>, left: usize) -> Table {
-    let columns = header.len();
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
-    for column in left..columns {
-        table.column_mut(column).into_iter().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    }
-    table
 }
 
 fn cells(matrix: &Matrix, unit: Unit) -> Table {

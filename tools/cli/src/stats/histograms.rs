@@ -1,6 +1,6 @@
 //! Histograms of all ranks together, as text.
 
-use super::table::table;
+use crate::columns::table;
 use crate::reading::Rank;
 use comfy_table::Table;
 use ntbring_endpoint::{Histogram, Sizes, Times, TIMES};

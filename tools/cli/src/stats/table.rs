@@ -1,8 +1,9 @@
 //! The counters of a job as text.
 
 use super::histograms;
+use crate::columns::table;
 use crate::reading::{Link, Rank};
-use comfy_table::{presets::NOTHING, CellAlignment, Table};
+use comfy_table::Table;
 use ntbring_endpoint::{COUNTERS, LINK_COUNTERS};
 
 /// Largest number of ranks that get a column each; with more ranks only the totals are shown.
@@ -45,17 +46,6 @@ fn name(rank: &Rank) -> String {
 
 fn age(rank: &Rank) -> String {
     format!("{} ({:.1} s)", name(rank), rank.age_ms as f64 / 1000.0)
-}
-
-/// Returns an empty table in which all columns but the first `left` are aligned to the right.
-pub fn table(header: Vec<String>, left: usize) -> Table {
-    let columns = header.len();
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
-    for column in left..columns {
-        table.column_mut(column).into_iter().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    }
-    table
 }
 
 fn counters(ranks: &[Rank]) -> Table {
