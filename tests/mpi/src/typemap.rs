@@ -42,6 +42,11 @@ impl Typed {
         Self { handle, name: name.into(), map: vec![(0, size)], bounds, align: size as isize, is_ours: false }
     }
 
+    /// Returns MPI_BYTE.
+    pub fn byte() -> Self {
+        Self::basic(crate::raw::byte(), "byte", 1)
+    }
+
     /// Returns MPI_INT.
     pub fn int() -> Self {
         Self::basic(i32::equivalent_datatype().as_raw(), "int", 4)
