@@ -4,6 +4,7 @@
 use super::outbound::Outbound;
 use crate::wire::{plain_meta, Head, HANDLERS, MESSAGE};
 use ntbring_memory::ForeignBytes;
+use ntbring_timeline::Way;
 
 impl Outbound {
     /// Deposits a message of at most `most` bytes if nothing is queued before it and there is room. All other cases
@@ -30,6 +31,9 @@ impl Outbound {
         flow.allowance.spend(cost);
         self.lanes.doorbells += outbox.bell.ring();
         self.counts.packed.count(payload_len);
+        if ntbring_timeline::is_on() {
+            self.record(dest, head, header, payload_len, Way::Packed);
+        }
         true
     }
 }
