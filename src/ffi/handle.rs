@@ -44,7 +44,7 @@ pub struct Handle {
     /// Index of the endpoint in its process.
     vci: u32,
     shared: Arc<Shared>,
-    pub(super) timeline: Option<Timeline>,
+    timeline: Option<Timeline>,
 }
 
 enum State {
@@ -236,6 +236,11 @@ impl Handle {
         }
         self.timeline.iter_mut().for_each(Timeline::stop);
         Ok(())
+    }
+
+    /// Removes and returns the endpoint's part in the timeline.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        self.timeline.take()
     }
 
     #[inline]

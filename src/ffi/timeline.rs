@@ -1,7 +1,7 @@
 //! The timeline: its start and end with an endpoint, and the calls of the application.
 
+use super::abi::NTBRING_OK;
 use super::error::guard;
-use super::{Handle, NTBRING_OK};
 use ::ntbring_endpoint::Settings;
 use ntbring_ring::join::Card;
 use ntbring_ring::Membership;
@@ -87,13 +87,6 @@ impl Timeline {
 impl Drop for Timeline {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl Handle {
-    /// Removes and returns the endpoint's part in the timeline.
-    pub fn take_timeline(&mut self) -> Option<Timeline> {
-        self.timeline.take()
     }
 }
 

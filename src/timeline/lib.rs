@@ -15,6 +15,7 @@
 //! | `names` | the table of the names of functions |
 //! | `part` | parts as read back |
 //! | `merge` | all parts of a job, joined into one file |
+//! | `merged` | what was joined, and errors |
 //! | `trace` | the JSON of the Trace Event Format |
 //!
 //! While no timeline is on, [`is_on`] is a load and a branch.
@@ -23,6 +24,7 @@ mod clock;
 mod event;
 mod layout;
 mod merge;
+mod merged;
 mod names;
 mod part;
 mod record;
@@ -33,7 +35,8 @@ mod trace;
 mod tests;
 
 pub use event::{Direction, Message, Way};
-pub use merge::{merge, MergeError, Merged, Parts};
+pub use merge::{merge, Parts};
+pub use merged::{MergeError, Merged};
 pub use part::part_path;
 pub use record::{begin, called, forwarded, has_moved, is_on, received, sent, slept, waited};
 pub use recorder::{start, stop, Job, StartError, Stopped};

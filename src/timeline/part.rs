@@ -6,7 +6,7 @@ use super::layout::{
     block, fact, State, BLOCK_BYTES, BLOCK_EVENTS, BLOCK_WORDS, EVENT_WORDS, FACTS_BYTES, HEADER_BYTES, MAGIC, NAMES,
     NAME_BYTES,
 };
-use super::merge::MergeError;
+use super::merged::MergeError;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;

@@ -2,7 +2,8 @@
 
 use super::clock::{nanoseconds, Clock};
 use super::layout::{block, fact, State, BLOCK_BYTES, BLOCK_EVENTS, BLOCK_WORDS, EVENT_WORDS, HEADER_BYTES, MAGIC};
-use super::merge::{merge, MergeError, Merged, Parts};
+use super::merge::{merge, Parts};
+use super::merged::{MergeError, Merged};
 use super::names::Names;
 use super::part::part_path;
 use memmap2::{MmapOptions, MmapRaw};

@@ -5,7 +5,7 @@
 //! recording.
 
 use super::event::{Direction, Event, Message};
-use super::merge::Merged;
+use super::merged::Merged;
 use super::part::{Part, Timed};
 use serde_json::{json, Value};
 use std::collections::BTreeSet;

@@ -228,7 +228,7 @@ impl Inbound {
         let address = lane.window().address(entry.offset, entry.len);
         let (offset, more) = (entry.offset, lane.has_next());
         if ntbring_timeline::is_on() {
-            self.record(i, src, Packet::Message { head, header, payload }, offset);
+            self.recorded.record(lane.window(), &[], src, Packet::Message { head, header, payload }, offset);
         }
         Plain { src, head, header, payload, address, offset, lane: i, more }
     }
@@ -256,7 +256,7 @@ impl Inbound {
         let mut arrival =
             Arrival { src, packet, header, cookie: 0, last: false, target: Target::Caller, offset, token };
         if ntbring_timeline::is_on() {
-            self.record(i, src, packet, offset);
+            self.recorded.record(self.boxes[i].lane.window(), &self.lost, src, packet, offset);
         }
         match packet {
             Packet::Message { header, payload, .. } => {

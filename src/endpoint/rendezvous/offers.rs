@@ -264,20 +264,15 @@ impl Offers {
         match request {
             Request::Stream { len, prefer_eager } if len <= payload.len() => {
                 self.preferences.heard(src, prefer_eager);
-                let given = self.given.remove(offer as usize);
+                let Exposed { cookie, since, .. } = self.given.remove(offer as usize);
                 // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the
                 // receiver drops the rest.
                 let payload = match payload {
                     Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
                     packed => packed,
                 };
-                self.leaving.push(Leaving {
-                    dest: src,
-                    cookie: given.cookie,
-                    bytes: payload.len(),
-                    since: given.since,
-                });
-                self.actions.push_back(Action::Feed { dest: src, fetch, payload, cookie: given.cookie });
+                self.leaving.push(Leaving { dest: src, cookie, bytes: payload.len(), since });
+                self.actions.push_back(Action::Feed { dest: src, fetch, payload, cookie });
             }
             Request::Push { address, from, len } => {
                 let Payload::Contiguous(bytes) = payload else {
