@@ -1,7 +1,7 @@
 //! The JSON of the Trace Event Format, which Perfetto and Chrome's tracing page read.
 //!
-//! Each rank is a process (`pid`), and has these tracks (`tid`): its messages, its waits, its sleeps, the entries that
-//! it forwards, and from 10 on the calls of each of its threads. Times are in microseconds since the first rank started
+//! Each rank is a process (`pid`), and has these tracks (`tid`): its messages, the waits and sleeps of each endpoint, the
+//! entries that it forwards, and the calls of each of its threads. Times are in microseconds since the first rank started
 //! recording.
 
 use super::event::{Direction, Event, Message};
@@ -14,14 +14,16 @@ use std::io::{self, Write};
 
 /// The track of messages.
 const MESSAGES: u32 = 0;
-/// The track of waits.
+/// The track of the waits of endpoint 0.
 const WAITS: u32 = 1;
-/// The track of sleeps.
+/// The track of the sleeps of endpoint 0.
 const SLEEPS: u32 = 2;
+/// Distance of these tracks from those of the next endpoint.
+const ENDPOINT: u32 = 10;
 /// The track of entries that are forwarded.
 const HOPS: u32 = 3;
 /// The track of the calls of thread 0.
-const CALLS: u32 = 10;
+const CALLS: u32 = 10_000;
 
 /// Longest duration that a message is drawn with, ns: arrows must begin and end in something that lasts.
 const MESSAGE_LASTS: i64 = 5;
@@ -72,14 +74,18 @@ impl<W: Write> Trace<W> {
                 WAITS => "waits".into(),
                 SLEEPS => "sleeps".into(),
                 HOPS => format!("hops at host {}", facts.host),
-                tid => format!("calls of thread {}", tid - CALLS),
+                tid if tid >= CALLS => format!("calls of thread {}", tid - CALLS),
+                tid => {
+                    let what = if tid % ENDPOINT == WAITS { "waits" } else { "sleeps" };
+                    format!("{what} of VCI {}", tid / ENDPOINT)
+                }
             };
             self.meta("thread_name", pid, tid, json!({ "name": name }))?;
             self.meta(
                 "thread_sort_index",
                 pid,
                 tid,
-                json!({ "sort_index": if tid < CALLS { tid + 1000 } else { tid } }),
+                json!({ "sort_index": if tid < CALLS { tid + 2 * CALLS } else { tid } }),
             )?;
         }
         let names: Vec<String> = part.names().into_iter().map(|name| Value::from(name).to_string()).collect();
@@ -105,7 +111,7 @@ impl<W: Write> Trace<W> {
                     ))?;
                 }
                 Event::Wait { vci, .. } | Event::Sleep { vci, .. } => {
-                    let name = if tid == WAITS { "wait" } else { "sleep" };
+                    let name = if tid % ENDPOINT == WAITS { "wait" } else { "sleep" };
                     self.event(format_args!(
                         r#""ph":"X","cat":"wait","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{lasts},"args":{{"vci":{vci}}}"#
                     ))?;
@@ -183,9 +189,9 @@ impl<W: Write> Trace<W> {
 fn track(timed: &Timed) -> u32 {
     match timed.event {
         Event::Message(..) | Event::Payload { .. } => MESSAGES,
-        Event::Wait { .. } => WAITS,
-        Event::Sleep { .. } => SLEEPS,
+        Event::Wait { vci, .. } => WAITS + ENDPOINT * u32::from(vci),
+        Event::Sleep { vci, .. } => SLEEPS + ENDPOINT * u32::from(vci),
         Event::Hop { .. } => HOPS,
-        Event::Call { .. } => CALLS + timed.thread,
+        Event::Call { .. } => CALLS.saturating_add(timed.thread),
     }
 }
