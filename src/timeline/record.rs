@@ -134,11 +134,14 @@ fn put(event: impl FnOnce() -> Event) {
     }
 }
 
-/// Records that a message was given to the ring, or queued for it.
+/// Records that a message was given to the ring, or queued for it, at the time stamp `at` ([`begin`]): taken before,
+/// because the receiver may have the message at once, and this process may be interrupted.
 #[cold]
 #[inline(never)]
-pub fn sent(message: Message) {
-    put(|| Event::Message(Direction::Out, message));
+pub fn sent(at: u64, message: Message) {
+    if let Some(recorder) = current().filter(|_| at != 0) {
+        let _ = THREAD.try_with(|thread| thread.put(recorder, at, Event::Message(Direction::Out, message)));
+    }
 }
 
 /// Records that the header of a message has arrived.
@@ -170,7 +173,7 @@ pub fn slept(vci: u8, lasted: Duration) {
     put(|| Event::Sleep { lasted: nanoseconds(lasted), vci });
 }
 
-/// Returns a time stamp for [`called`]; 0 if no timeline is on.
+/// Returns a time stamp for [`called`] and [`sent`]; 0 if no timeline is on.
 #[inline(always)]
 pub fn begin() -> u64 {
     current().map_or(0, |recorder| recorder.clock.stamp())

@@ -68,7 +68,7 @@ fn all_kinds_of_events_are_in_the_trace() {
     let recording = Recording::start(0, 1, 4096);
     assert!(is_on());
     let from = begin();
-    sent(message(1));
+    sent(begin(), message(1));
     received(Message { way: Way::Chunked, handler: 5, ..message(1) });
     received(Message { peer: 9, ..message(1) });
     forwarded(0, 1, 64, true);
@@ -104,7 +104,7 @@ fn the_oldest_events_are_overwritten_and_counted() {
     let recording = Recording::start(0, 1, 4096);
     let room = 4096_usize.div_ceil(BLOCK_EVENTS) * BLOCK_EVENTS;
     let count = 3 * room as u32 + 5;
-    (0..count).for_each(|number| sent(message(number)));
+    (0..count).for_each(|number| sent(begin(), message(number)));
     let trace = recording.trace();
     let numbers: Vec<u64> = of(&trace, "X").map(|span| span["args"]["number"].as_u64().unwrap()).collect();
     assert!(numbers.len() <= room && numbers.len() > room - BLOCK_EVENTS);
@@ -123,7 +123,7 @@ fn threads_share_the_room_without_mixing_their_events() {
                 for number in 0..each {
                     // Every word of an event depends on its number and thread.
                     let (bytes, tag) = (u64::from(number) << 8 | u64::from(thread), number as i32);
-                    sent(Message { peer: thread, bytes, tag, ..message(number) });
+                    sent(begin(), Message { peer: thread, bytes, tag, ..message(number) });
                 }
             });
         }
@@ -149,7 +149,7 @@ fn polls_in_a_row_are_one_event() {
     let call = |name: &'static std::ffi::CStr| unsafe { called(name.as_ptr(), begin()) };
     let test = c"internal_Test";
     (0..10_000).for_each(|_| call(test));
-    sent(message(1));
+    sent(begin(), message(1));
     call(test);
     let send = c"internal_Send";
     (0..3).for_each(|_| call(send));
@@ -173,7 +173,7 @@ fn names_are_escaped() {
 fn arrows_join_the_parts_of_two_ranks() {
     let recording = Recording::start(0, 7, 4096);
     let dir = recording.dir.path();
-    sent(Message { peer: 1, ..message(1) });
+    sent(begin(), Message { peer: 1, ..message(1) });
     stop_all(dir, 0);
     start_in(dir, 1, 7, 4096);
     received(Message { peer: 0, ..message(1) });
@@ -190,7 +190,7 @@ fn arrows_join_the_parts_of_two_ranks() {
 fn the_part_of_a_process_that_has_died_or_still_runs_can_be_read() {
     let recording = Recording::start(1, 1, 4096);
     let file = recording.dir.path().join("t");
-    sent(message(1));
+    sent(begin(), message(1));
     let file = if part_path(&file, 1).exists() {
         file
     } else {
@@ -210,7 +210,7 @@ fn parts_that_cannot_be_joined_are_named() {
     let recording = Recording::start(0, 1, 4096);
     let dir = recording.dir.path();
     let file = dir.join("t");
-    sent(message(1));
+    sent(begin(), message(1));
     stop_all(dir, 0);
     let fails = || merge(&file, Parts::All).unwrap_err().to_string();
     let part = part_path(&file, 0);
@@ -239,7 +239,7 @@ fn parts_that_cannot_be_joined_are_named() {
 fn any_bytes_in_blocks_give_a_trace() {
     let recording = Recording::start(0, 1, 4096);
     let dir = recording.dir.path();
-    sent(message(1));
+    sent(begin(), message(1));
     stop_all(dir, 0);
     let part = part_path(&dir.join("t"), 0);
     let mut bytes = fs::read(&part).unwrap();

@@ -124,8 +124,9 @@ impl Outbound {
         }
         flow.msgs += 1;
         flow.bytes += m.header.len() as u64 + m.payload.len();
-        if ntbring_timeline::is_on() {
-            self.record(m.dest, m.head, m.header, m.payload.len(), way);
+        let at = ntbring_timeline::begin();
+        if at != 0 {
+            self.record(at, m.dest, m.head, m.header, m.payload.len(), way);
         }
         let most = self.lanes.header_max();
         if m.header.len() > most {
@@ -139,6 +140,7 @@ impl Outbound {
     #[inline]
     pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
         self.shorten(m.dest);
+        let at = ntbring_timeline::begin();
         let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return Ok(false) };
         let cost = self.credit_policy.cost(m.head.handler, m.payload.len());
@@ -155,8 +157,8 @@ impl Outbound {
         flow.allowance.spend(cost);
         self.lanes.doorbells += outbox.bell.ring();
         self.counts.packed.count(m.payload.len());
-        if ntbring_timeline::is_on() {
-            self.record(m.dest, m.head, m.header, m.payload.len(), Way::Packed);
+        if at != 0 {
+            self.record(at, m.dest, m.head, m.header, m.payload.len(), Way::Packed);
         }
         Ok(true)
     }

@@ -40,6 +40,7 @@ impl Outbound {
         {
             return false;
         }
+        let stamp = ntbring_timeline::begin();
         let stream = flow.line.first_stream();
         put_begin(lane, meta, m.header, total, stream);
         let mut at = 0;
@@ -53,8 +54,8 @@ impl Outbound {
         flow.bytes += (m.header.len() + total) as u64;
         flow.allowance.spend(cost);
         self.counts.chunked.count(total as u64);
-        if ntbring_timeline::is_on() {
-            self.record(m.dest, m.head, m.header, total as u64, Way::Chunked);
+        if stamp != 0 {
+            self.record(stamp, m.dest, m.head, m.header, total as u64, Way::Chunked);
         }
         true
     }

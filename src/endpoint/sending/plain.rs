@@ -4,13 +4,28 @@
 use super::outbound::Outbound;
 use crate::wire::{plain_meta, Head, HANDLERS, MESSAGE};
 use ntbring_memory::ForeignBytes;
-use ntbring_timeline::Way;
 
 impl Outbound {
     /// Deposits a message of at most `most` bytes if nothing is queued before it and there is room. All other cases
     /// are left to [`Outbound::send_now`].
     #[inline(always)]
     pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
+        if ntbring_timeline::is_on() {
+            return self.send_recorded(dest, head, header, payload, most);
+        }
+        self.put_plain(dest, head, header, payload, most)
+    }
+
+    /// Deposits a message as [`Outbound::send_plain`] says.
+    #[inline(always)]
+    pub(super) fn put_plain(
+        &mut self,
+        dest: u32,
+        head: Head,
+        header: &[u8],
+        payload: ForeignBytes,
+        most: usize,
+    ) -> bool {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return false };
         let payload_len = payload.len() as u64;
@@ -31,9 +46,6 @@ impl Outbound {
         flow.allowance.spend(cost);
         self.lanes.doorbells += outbox.bell.ring();
         self.counts.packed.count(payload_len);
-        if ntbring_timeline::is_on() {
-            self.record(dest, head, header, payload_len, Way::Packed);
-        }
         true
     }
 }

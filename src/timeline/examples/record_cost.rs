@@ -30,7 +30,7 @@ fn messages() {
         if ntbring_timeline::is_on() {
             let m = Message { peer: 1, vci: 0, handler: 63, way: Way::Packed, bytes: 8, tag: 7, number };
             if number % 2 == 0 {
-                sent(black_box(m))
+                sent(begin(), black_box(m))
             } else {
                 received(black_box(m))
             }
