@@ -1,4 +1,4 @@
-//! What was joined, and why parts cannot be joined.
+//! The result of joining parts, and its errors.
 
 use std::io;
 use std::path::PathBuf;

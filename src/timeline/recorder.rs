@@ -23,7 +23,7 @@ const BLOCKS_MIN: usize = 32;
 /// Time between the two pairs of the clocks that are taken at the start.
 const CALIBRATION: Duration = Duration::from_millis(1);
 
-/// What a process records, and where.
+/// Facts about the part of a process, and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// The file of the trace, to whose name those of the parts are added.
@@ -82,7 +82,7 @@ struct Users {
     count: u32,
     /// Number of parts that this process has begun.
     parts: u32,
-    /// What the part is of.
+    /// The part, for [`stop`].
     of: Option<Stopped>,
 }
 

@@ -4,7 +4,7 @@ use crate::wire::{tag_of, Packet, TAG_END};
 use ntbring_memory::InWindow;
 use ntbring_timeline::{Message, Way};
 
-/// What the timeline needs beside an arrival.
+/// State of the recording of arrivals.
 #[derive(Default)]
 pub struct Recorded {
     /// Index of the endpoint.
