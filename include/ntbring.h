@@ -743,6 +743,15 @@ void ntbring_pmi_unlock(void);
  * the process manager wants none. It reports the record's contents if the process fails. */
 char *ntbring_pmi_call_record(void);
 
+/* The calls of the application in the timeline (NTBRING_TIMELINE). ntbring_timeline_begin returns a
+ * time stamp; 0 while no timeline is on, which an endpoint can begin only in ntbring_connect and end
+ * only in ntbring_linger or ntbring_close. ntbring_timeline_end records a call of a function that
+ * began at that time stamp and ends now; function must never change. Of messages whose handler is
+ * charged (ntbring_job_t), the timeline shows bytes 4 to 7 of the header as their tag. Any thread may
+ * call both at any time. */
+uint64_t ntbring_timeline_begin(void);
+void ntbring_timeline_end(const char *function, uint64_t begin);
+
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,
  * value until the endpoint is closed. */
 typedef struct ntbring_variable {

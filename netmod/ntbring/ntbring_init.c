@@ -90,6 +90,9 @@ int MPIDI_NTBRING_init_local(int *tag_bits)
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
     MPIDIG_global.rndv_cbs[MPIDI_NTBRING_RNDV] = MPIDI_NTBRING_offer_matched;
     MPIDI_NTBRING_cancel_init();
+    /* the timeline finds the tags of messages there */
+    MPL_COMPILE_TIME_ASSERT(offsetof(MPIDIG_hdr_t, tag) == 4);
+    MPL_COMPILE_TIME_ASSERT(MPIDI_NTBRING_SHORT_WORD(0, 1) == 1ULL << 32);
     char *record = ntbring_pmi_call_record();
     if (record)
         MPIR_last_call = record;
@@ -136,6 +139,7 @@ static int connect_endpoints(void)
     }
     mpi_errno = MPIDU_bc_table_destroy();
     MPIR_ERR_CHECK(mpi_errno);
+    MPIR_timeline_is_on = ntbring_timeline_begin() != 0;
 
     int rc = ntbring_limits(MPIDI_NTBRING_VCI(0).endpoint, &MPIDI_NTBRING_global.limits);
     MPIDI_NTBRING_CHKRC(rc);
@@ -266,6 +270,7 @@ int MPIDI_NTBRING_mpi_finalize_hook(void)
         MPIR_ERR_CHECK(mpi_errno);
     }
     int rc = NTBRING_OK;
+    MPIR_timeline_is_on = false;
     for (int vci = 0; vci < MPIDI_global.n_vcis && rc >= 0; vci++) {
         rc = ntbring_linger(MPIDI_NTBRING_VCI(vci).endpoint);
     }

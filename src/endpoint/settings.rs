@@ -22,6 +22,10 @@ pub struct EndpointSettings {
     pub overlap: Option<bool>,
     /// File to which a line of statistics is appended for each rank.
     pub stats: Option<PathBuf>,
+    /// File into which a timeline of all ranks is written.
+    pub timeline: Option<PathBuf>,
+    /// Number of events of the timeline for which each rank has room.
+    pub timeline_events: usize,
     /// Signal on which a rank writes its state to stderr.
     pub dump_signal: Option<i32>,
     /// Filter of the log, in env_logger's syntax.
@@ -36,6 +40,8 @@ impl Default for EndpointSettings {
             yields: 2000,
             overlap: None,
             stats: None,
+            timeline: None,
+            timeline_events: 256 << 10,
             dump_signal: None,
             log: None,
         }
@@ -126,6 +132,38 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
         },
         parse: |s, v| {
             s.stats = path(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_TIMELINE",
+            default: "off",
+            unit: "file",
+            allowed: "off, or a path",
+            shared: false,
+            meaning:
+                "file into which a timeline of all ranks is written at the end, for Perfetto; meanwhile each rank \
+                      records in a file of its own beside it",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.timeline = path(v)?;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_TIMELINE_EVENTS",
+            default: "256K",
+            unit: "events",
+            allowed: "4K to 64M",
+            shared: false,
+            meaning: "latest events that each rank keeps for the timeline, 32 bytes each",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.timeline_events = within(bytes(v)?, 4 << 10, 64 << 20)? as usize;
             Ok(())
         },
     },

@@ -2,6 +2,7 @@
 
 use super::abi::{ntbring_endpoint_t, ntbring_job_t};
 use super::progress_thread::{self, Guarded, Owned, ProgressThread};
+use super::timeline::Timeline;
 use super::{argument, Failure};
 use ::ntbring_endpoint::settings::TABLE;
 use ::ntbring_endpoint::Settings;
@@ -43,6 +44,7 @@ pub struct Handle {
     /// Index of the endpoint in its process.
     vci: u32,
     shared: Arc<Shared>,
+    timeline: Option<Timeline>,
 }
 
 enum State {
@@ -126,7 +128,7 @@ impl Handle {
         }
         let candidate = Candidate::new(topology, rank, settings.clone())?;
         let (state, charged) = (State::Open(Box::new(candidate)), job.charged);
-        Ok(Handle { state, size, settings, values, charged, queues, vci, shared: Arc::default() })
+        Ok(Handle { state, size, settings, values, charged, queues, vci, shared: Arc::default(), timeline: None })
     }
 
     /// Converts the handle into the pointer that C holds.
@@ -206,6 +208,7 @@ impl Handle {
         if let Some(remark) = tells.then(|| members.remark()).flatten() {
             log::warn!("{remark}");
         }
+        self.timeline = Timeline::start(&self.settings, &members, &cards, self.charged);
         let mut endpoint = Endpoint::new(members, self.settings.clone())?;
         endpoint.charge(self.charged);
         endpoint.set_vci(self.vci);
@@ -228,9 +231,16 @@ impl Handle {
     /// joining.
     pub fn linger(&mut self) -> Result<(), Failure> {
         match &mut self.state {
-            State::Connected(connected) => Ok(connected.endpoint().linger()?),
-            _ => Ok(()),
+            State::Connected(connected) => connected.endpoint().linger()?,
+            _ => return Ok(()),
         }
+        self.timeline.iter_mut().for_each(Timeline::stop);
+        Ok(())
+    }
+
+    /// Removes and returns the endpoint's part in the timeline.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        self.timeline.take()
     }
 
     #[inline]

@@ -20,6 +20,7 @@ mod queues;
 mod schedules;
 mod segments;
 mod shared;
+mod timeline;
 mod variables;
 mod writers;
 
@@ -412,6 +413,9 @@ pub unsafe extern "C" fn ntbring_close(endpoint: *mut ntbring_endpoint_t) -> i32
             // SAFETY: the pointer is from `ntbring_open`, and the caller gives it up.
             let mut handle = unsafe { Handle::take_back(endpoint) };
             variables::remember(&mut handle);
+            let timeline = handle.take_timeline();
+            drop(handle);
+            timeline.into_iter().for_each(timeline::Timeline::end);
         }
         Ok(NTBRING_OK as i32)
     })

@@ -19,6 +19,7 @@ mod path;
 mod stats;
 mod strangers;
 mod survivors;
+mod timeline;
 mod top;
 mod traffic;
 mod tutorial;

@@ -54,6 +54,7 @@ impl Endpoint {
     pub fn linger(&mut self) -> Result<(), EndpointError> {
         self.background.forwarder_threads.iter().for_each(ForwarderThreads::leave);
         self.dynamic.external_peers.take_leave();
+        self.waiting.idle.end();
         self.out.lanes_mut().linger().map_err(EndpointError::Thread)
     }
 }

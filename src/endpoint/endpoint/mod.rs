@@ -172,6 +172,8 @@ impl Endpoint {
     /// Sets the index of the endpoint among those of its process, for descriptions.
     pub fn set_vci(&mut self, vci: u32) {
         self.observation.vci = vci;
+        (self.out.vci, self.inbound.recorded.vci) = (vci as u8, vci as u8);
+        self.waiting.idle.set_vci(vci);
         self.publish_figures(false);
     }
 

@@ -7,6 +7,7 @@ use crate::rendezvous::{Accepted, Action, Next};
 use crate::sending::{Message, Sent};
 use crate::wire::{Head, Offer, Packet};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_timeline::Way;
 use ntbring_zerocopy::Protocol;
 
 impl Endpoint {
@@ -64,7 +65,7 @@ impl Endpoint {
     /// Sends a message's header (RTS) and keeps its payload, which must not be empty, for the receiver to fetch. An
     /// [`crate::Event::Taken`] reports that the payload is no longer needed.
     pub fn offer(&mut self, m: Message<'_>) -> Result<(), EndpointError> {
-        self.out.check(&m)?;
+        self.out.check(&m, Way::Rendezvous)?;
         if m.payload.is_empty() {
             return Err(EndpointError::Argument("the payload of an offer must not be empty".into()));
         }

@@ -2,6 +2,7 @@
 
 use super::inbound::Inbound;
 use super::inbox::{Inbox, VACANT};
+use super::record::Recorded;
 use crate::bell::Bell;
 use crate::error::EndpointError;
 use ntbring_queue::Consumer;
@@ -56,6 +57,7 @@ impl Inbound {
             lost: SmallVec::new(),
             msgs: 0,
             bytes: 0,
+            recorded: Recorded::default(),
             head_updates: 0,
             doorbells: 0,
         }

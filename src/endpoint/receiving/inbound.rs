@@ -1,6 +1,7 @@
 //! Taking entries from all lanes in turns.
 
 use super::inbox::{Inbox, Incoming, BEGINNING, CUT, HEAT};
+use super::record::Recorded;
 use crate::arrival::{Arrival, Look, Piece, Plain, Polled, Target, Token};
 use crate::error::EndpointError;
 use crate::wire::{self, Packet, PREFIX_MAX, STREAMS};
@@ -38,6 +39,7 @@ pub struct Inbound {
     pub bytes: u64,
     pub head_updates: u64,
     pub doorbells: u64,
+    pub recorded: Recorded,
 }
 
 impl Inbound {
@@ -225,6 +227,9 @@ impl Inbound {
         let (src, payload) = (from.unwrap_or(u32::MAX), entry.len - header);
         let address = lane.window().address(entry.offset, entry.len);
         let (offset, more) = (entry.offset, lane.has_next());
+        if ntbring_timeline::is_on() {
+            self.recorded.record(lane.window(), &[], src, Packet::Message { head, header, payload }, offset);
+        }
         Plain { src, head, header, payload, address, offset, lane: i, more }
     }
 
@@ -250,6 +255,9 @@ impl Inbound {
         let token = Token { lane: i, begun: None };
         let mut arrival =
             Arrival { src, packet, header, cookie: 0, last: false, target: Target::Caller, offset, token };
+        if ntbring_timeline::is_on() {
+            self.recorded.record(self.boxes[i].lane.window(), &self.lost, src, packet, offset);
+        }
         match packet {
             Packet::Message { header, payload, .. } => {
                 self.msgs += 1;
@@ -257,7 +265,7 @@ impl Inbound {
             }
             _ if self.lost.contains(&src) => {}
             Packet::Begin { header, stream, total, .. } => {
-                inbox.shut |= BEGINNING;
+                self.boxes[i].shut |= BEGINNING;
                 self.open(src, stream, total, Target::Caller)?;
                 arrival.token.begun = Some((src, stream));
                 self.msgs += 1;

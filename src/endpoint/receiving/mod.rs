@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `inbox` | one incoming lane |
 //! | `inbound` | taking entries from all lanes in turns |
+//! | `record` | messages in the timeline |
 //! | `attach` | the set of lanes; peers that come and go |
 //! | `describe` | descriptions and counters |
 
@@ -11,6 +12,7 @@ mod attach;
 mod describe;
 mod inbound;
 mod inbox;
+mod record;
 #[cfg(test)]
 mod tests;
 

@@ -19,6 +19,8 @@ pub struct Exposed {
 pub struct Leaving {
     pub dest: u32,
     pub cookie: usize,
+    /// Size of the payload.
+    pub bytes: u64,
     /// Time of the offer.
     pub since: Instant,
 }

@@ -201,8 +201,8 @@ impl Offers {
             return Destination::Room(room);
         }
         if last {
-            let since = self.fetches.remove(fetch as usize).since;
-            self.fetched.count_time(since.elapsed());
+            let fetch = self.fetches.remove(fetch as usize);
+            self.has_arrived(&fetch);
         }
         match wanted > 0 || last {
             true => Destination::Shown { bytes: wanted, cookie },
@@ -244,7 +244,7 @@ impl Offers {
     pub fn has_taken(&mut self, src: u32, offer: u32) -> Result<(), EndpointError> {
         self.given_to(src, offer)?;
         let given = self.given.remove(offer as usize);
-        self.sent.count_time(given.since.elapsed());
+        self.has_gone(src, given.payload.len(), given.since);
         self.preferences.has_copied(src, given.payload.len());
         self.actions.push_back(Action::Event(Event::Taken { cookie: given.cookie }));
         Ok(())
@@ -264,15 +264,15 @@ impl Offers {
         match request {
             Request::Stream { len, prefer_eager } if len <= payload.len() => {
                 self.preferences.heard(src, prefer_eager);
-                let given = self.given.remove(offer as usize);
+                let Exposed { cookie, since, .. } = self.given.remove(offer as usize);
                 // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the
                 // receiver drops the rest.
                 let payload = match payload {
                     Payload::Contiguous(bytes) => Payload::Contiguous(bytes.part(0, len as usize)),
                     packed => packed,
                 };
-                self.leaving.push(Leaving { dest: src, cookie: given.cookie, since: given.since });
-                self.actions.push_back(Action::Feed { dest: src, fetch, payload, cookie: given.cookie });
+                self.leaving.push(Leaving { dest: src, cookie, bytes: payload.len(), since });
+                self.actions.push_back(Action::Feed { dest: src, fetch, payload, cookie });
             }
             Request::Push { address, from, len } => {
                 let Payload::Contiguous(bytes) = payload else {
@@ -355,7 +355,7 @@ impl Offers {
 
     fn fetched(&mut self, fetch: u32) {
         let f = self.fetches.remove(fetch as usize);
-        self.fetched.count_time(f.since.elapsed());
+        self.has_arrived(&f);
         self.actions.push_back(Action::Event(Event::Fetched { cookie: f.cookie }));
         self.preferences.end(f.copy_path, f.size);
     }

@@ -98,6 +98,7 @@ impl Outbound {
             turns: 0,
             copying: false,
             counts: Counts::default(),
+            vci: 0,
         }
     }
 

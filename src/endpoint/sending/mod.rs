@@ -11,6 +11,7 @@
 //! | `plain` | the fast path of small messages |
 //! | `pieces` | the fast path of eager messages in chunks |
 //! | `held` | messages that wait for credit, and the cancellation of messages |
+//! | `record` | messages in the timeline |
 //! | `linger` | the thread that retransmits for a rank that has left |
 //! | `attach` | the lane of each peer's flow; peers that come and go |
 
@@ -26,6 +27,7 @@ mod outbound;
 mod outbox;
 mod pieces;
 mod plain;
+mod record;
 
 pub use line::TURN_BYTES;
 pub use message::{Message, Sent};

@@ -19,6 +19,7 @@ use ntbring_ntb::Side;
 use ntbring_ring::relay::Route;
 use ntbring_ring::Membership;
 use ntbring_rma::Request;
+use ntbring_timeline::Way;
 use ntbring_zerocopy::{Payload, Thresholds};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -66,6 +67,8 @@ pub struct Outbound {
     /// Number of turns in which something was put into a lane.
     pub(super) turns: u64,
     pub(super) counts: Counts,
+    /// Index of the endpoint, for the timeline.
+    pub vci: u8,
 }
 
 impl Outbound {
@@ -108,8 +111,8 @@ impl Outbound {
         self.sent.pop_front()
     }
 
-    /// Returns an error if a message cannot be sent at all.
-    pub fn check(&mut self, m: &Message<'_>) -> Result<(), EndpointError> {
+    /// Counts a message that is going to be sent the given way. Returns an error if it cannot be sent at all.
+    pub fn check(&mut self, m: &Message<'_>, way: Way) -> Result<(), EndpointError> {
         let Some(flow) = self.flows.get_mut(m.dest as usize) else {
             return Err(EndpointError::Argument(format!("there is no rank {}", m.dest)));
         };
@@ -121,6 +124,10 @@ impl Outbound {
         }
         flow.msgs += 1;
         flow.bytes += m.header.len() as u64 + m.payload.len();
+        let at = ntbring_timeline::begin();
+        if at != 0 {
+            self.record(at, m.dest, m.head, m.header, m.payload.len(), way);
+        }
         let most = self.lanes.header_max();
         if m.header.len() > most {
             let text = format!("a header of {} bytes, at most {most} are possible", m.header.len());
@@ -133,6 +140,7 @@ impl Outbound {
     #[inline]
     pub fn send_now(&mut self, m: &Message<'_>, thresholds: &Thresholds) -> Result<bool, EndpointError> {
         self.shorten(m.dest);
+        let at = ntbring_timeline::begin();
         let Some(flow) = self.flows.get_mut(m.dest as usize) else { return Ok(false) };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return Ok(false) };
         let cost = self.credit_policy.cost(m.head.handler, m.payload.len());
@@ -149,6 +157,9 @@ impl Outbound {
         flow.allowance.spend(cost);
         self.lanes.doorbells += outbox.bell.ring();
         self.counts.packed.count(m.payload.len());
+        if at != 0 {
+            self.record(at, m.dest, m.head, m.header, m.payload.len(), Way::Packed);
+        }
         Ok(true)
     }
 
@@ -164,7 +175,9 @@ impl Outbound {
 
     /// Queues a message that cannot be deposited as one entry right now.
     fn keep(&mut self, m: Message<'_>, thresholds: &Thresholds) -> Result<Sent, EndpointError> {
-        self.check(&m)?;
+        // A header alone always fits.
+        let whole = m.payload.is_empty() || thresholds.packs(m.header.len(), m.payload.len());
+        self.check(&m, if whole { Way::Packed } else { Way::Chunked })?;
         let dest = m.dest;
         if self.is_lost(dest) {
             return Ok(if m.payload.is_empty() && m.cookie == 0 { Sent::Done } else { Sent::Pending });
@@ -176,8 +189,6 @@ impl Outbound {
         let held = !self.flows[dest as usize].allowance.admits(cost);
         // A message without credit has to wait, even if it is nothing but a header.
         let awaited = !empty || held && cookie != 0;
-        // A header alone always fits.
-        let whole = empty || thresholds.packs(m.header.len(), m.payload.len());
         let waiting = match whole {
             true => Waiting::Whole { head: m.head, header, payload: m.payload, cookie, awaited },
             false => Waiting::Pieces { opening: Opening::Begin(m.head), header, payload: m.payload, cookie },

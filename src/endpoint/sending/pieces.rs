@@ -8,6 +8,7 @@ use super::outbox::Outbox;
 use crate::wire::{plain_meta, APART, APART_MIN, BEGIN, CHUNK, HANDLERS, PREFIX_MAX};
 use ntbring_memory::ForeignBytes;
 use ntbring_queue::{lines_for, Producer};
+use ntbring_timeline::Way;
 use ntbring_zerocopy::Payload;
 
 /// The unused bytes before the payload of a chunk that begins at the start of a line.
@@ -39,6 +40,7 @@ impl Outbound {
         {
             return false;
         }
+        let stamp = ntbring_timeline::begin();
         let stream = flow.line.first_stream();
         put_begin(lane, meta, m.header, total, stream);
         let mut at = 0;
@@ -52,6 +54,9 @@ impl Outbound {
         flow.bytes += (m.header.len() + total) as u64;
         flow.allowance.spend(cost);
         self.counts.chunked.count(total as u64);
+        if stamp != 0 {
+            self.record(stamp, m.dest, m.head, m.header, total as u64, Way::Chunked);
+        }
         true
     }
 }

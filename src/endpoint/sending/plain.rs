@@ -10,6 +10,22 @@ impl Outbound {
     /// are left to [`Outbound::send_now`].
     #[inline(always)]
     pub fn send_plain(&mut self, dest: u32, head: Head, header: &[u8], payload: ForeignBytes, most: usize) -> bool {
+        if ntbring_timeline::is_on() {
+            return self.send_recorded(dest, head, header, payload, most);
+        }
+        self.put_plain(dest, head, header, payload, most)
+    }
+
+    /// Deposits a message as [`Outbound::send_plain`] says.
+    #[inline(always)]
+    pub(super) fn put_plain(
+        &mut self,
+        dest: u32,
+        head: Head,
+        header: &[u8],
+        payload: ForeignBytes,
+        most: usize,
+    ) -> bool {
         let Some(flow) = self.flows.get_mut(dest as usize) else { return false };
         let Some(outbox) = self.lanes.boxes.get_mut(flow.line.outbox) else { return false };
         let payload_len = payload.len() as u64;

@@ -200,7 +200,7 @@ impl Idle {
                 self.asleep.store(true, Ordering::Relaxed);
                 self.vector.sleep(ticket, if hurried { max.min(HURRY) } else { max });
                 self.asleep.store(false, Ordering::Relaxed);
-                self.times.look(before, Instant::now());
+                self.times.has_slept(before, Instant::now());
                 self.awake();
                 drop(waiter);
                 self.watch();
@@ -361,6 +361,16 @@ impl Idle {
     /// Returns the durations of all waits that have ended, from their first yields.
     pub fn wait_times(&self) -> Histogram {
         self.times.ended(self.calls.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Sets the index of the endpoint among those of its process, for the timeline.
+    pub fn set_vci(&self, vci: u32) {
+        self.times.vci.store(vci as u8, Ordering::Relaxed);
+    }
+
+    /// To be called when the rank will not wait any more.
+    pub fn end(&self) {
+        self.times.record_latest();
     }
 
     /// Returns the number of sleeps.

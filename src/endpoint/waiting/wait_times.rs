@@ -4,7 +4,7 @@
 
 use crate::observation::{Histogram, CLASSES};
 use std::array::from_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 /// The durations of a rank's waits. Several threads may wait at once; then single waits may be lost or joined.
@@ -17,12 +17,18 @@ pub struct WaitTimes {
     latest: AtomicU64,
     /// The waits before it.
     ended: [AtomicU64; CLASSES],
+    /// Index of the endpoint, for the timeline.
+    pub vci: AtomicU8,
+    /// True if the latest wait is in the timeline.
+    recorded: AtomicBool,
 }
 
 impl WaitTimes {
     pub fn new(start: Instant) -> WaitTimes {
         let [first, latest] = from_fn(|_| AtomicU64::new(0));
-        WaitTimes { start, fresh: AtomicBool::new(true), first, latest, ended: from_fn(|_| AtomicU64::new(0)) }
+        let (fresh, recorded) = (AtomicBool::new(true), AtomicBool::new(false));
+        let ended = from_fn(|_| AtomicU64::new(0));
+        WaitTimes { start, fresh, first, latest, ended, vci: AtomicU8::new(0), recorded }
     }
 
     /// Records that a wait begins.
@@ -36,10 +42,30 @@ impl WaitTimes {
         if self.fresh.load(Ordering::Relaxed) {
             let (class, count) = self.latest_wait();
             self.ended[class].fetch_add(count, Ordering::Relaxed);
+            self.record_latest();
+            self.recorded.store(false, Ordering::Relaxed);
             self.fresh.store(false, Ordering::Relaxed);
             self.first.store(self.ns(before), Ordering::Relaxed);
         }
         self.latest.store(self.ns(after), Ordering::Relaxed);
+    }
+
+    /// As [`WaitTimes::look`], after a sleep.
+    pub fn has_slept(&self, before: Instant, after: Instant) {
+        self.look(before, after);
+        if ntbring_timeline::is_on() {
+            ntbring_timeline::slept(self.vci.load(Ordering::Relaxed), after - before);
+        }
+    }
+
+    /// Records the latest wait in the timeline, once.
+    pub fn record_latest(&self) {
+        let [first, latest] = [&self.first, &self.latest].map(|time| time.load(Ordering::Relaxed));
+        if ntbring_timeline::is_on() && latest > 0 && !self.recorded.swap(true, Ordering::Relaxed) {
+            let lasted = Duration::from_nanos(latest.saturating_sub(first));
+            let vci = self.vci.load(Ordering::Relaxed);
+            ntbring_timeline::waited(vci, lasted, self.start + Duration::from_nanos(latest));
+        }
     }
 
     fn ns(&self, time: Instant) -> u64 {

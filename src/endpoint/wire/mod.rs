@@ -20,5 +20,5 @@ pub use error::WireError;
 pub use packet::Packet;
 pub use parts::{DpmId, DpmKind, Head, Offer, Request};
 pub use prefix::Prefix;
-pub(crate) use tag::{plain, plain_chunk, plain_meta, APART, APART_MIN};
+pub(crate) use tag::{plain, plain_chunk, plain_meta, tag_of, APART, APART_MIN, TAG_END};
 pub use tag::{BEGIN, CHUNK, HANDLERS, MESSAGE, PREFIX_MAX, STREAMS};

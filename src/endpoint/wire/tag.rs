@@ -78,3 +78,14 @@ pub fn plain_chunk(kind: u8, len: usize, meta: u16, routed: bool) -> Option<(u8,
     let (stream, at) = chunk(meta, at);
     (kind == wanted && (stream as usize) < STREAMS && len > at).then_some((stream as u8, at))
 }
+
+/// Number of bytes of a header that [`tag_of`] needs.
+pub const TAG_END: usize = 8;
+
+/// Returns the tag in a header of the application, for the timeline: its bytes 4 to 7 (contract of the C ABI). Headers
+/// of other handlers have something else there.
+#[inline]
+pub fn tag_of(header: &[u8]) -> i32 {
+    let bytes = header.get(4..TAG_END).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, i32::from_ne_bytes)
+}

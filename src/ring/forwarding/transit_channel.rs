@@ -358,6 +358,9 @@ impl TransitChannel {
         }
         count(&counters.chunks[self.side as usize], 1);
         count(&counters.bytes[self.side as usize], entry.len as u64);
+        if ntbring_timeline::is_on() {
+            ntbring_timeline::forwarded(route.src, route.dst, entry.len as u64, self.side == Side::Right);
+        }
         if self.class == Class::Bulk {
             count(&counters.bulk, 1);
         }

@@ -13,6 +13,7 @@ mod reading;
 mod run;
 mod running;
 mod stats;
+mod timeline;
 mod top;
 mod topo;
 mod tune;
@@ -57,6 +58,9 @@ enum Command {
     Matrix(matrix::MatrixArgs),
     /// Shows the counters of the ranks of a running job, and of each link.
     Stats(stats::StatsArgs),
+    /// Joins the parts of a timeline (NTBRING_TIMELINE) into one file, for Perfetto.
+    #[command(subcommand)]
+    Timeline(timeline::TimelineCommand),
     /// Shows a running job live, in the terminal or as a page for a browser: links, ranks, and their rates.
     Top(top::TopArgs),
     /// Runs a command such as mpiexec, so that programs linked with another build of MPICH (e.g. Debian's) use this
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Link(args) => link::link(&args),
         Command::Matrix(args) => matrix::run(&args),
         Command::Stats(args) => stats::run(&args),
+        Command::Timeline(command) => timeline::run(&command),
         Command::Top(args) => top::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::Tune(args) => tune::run(&args),

@@ -1,0 +1,202 @@
+//! The functions that record events. Each of them does nothing while no timeline is on.
+
+use super::event::{Direction, Event, Message};
+use super::names::Name;
+use super::recorder::{current, Filling, Recorder, CURRENT};
+use std::cell::Cell;
+use std::ffi::c_char;
+use std::ptr::{from_ref, null};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Two calls of a function that polls are one event if no more time stamps are between them: about a microsecond.
+const SOON: u64 = 4096;
+
+/// Number of functions that a thread finds without the table of names.
+const FOUND: usize = 64;
+
+/// The state of a thread that records.
+#[derive(Clone, Copy)]
+struct Cursor {
+    /// The part that the block belongs to.
+    of: *const Recorder,
+    block: Option<Filling>,
+}
+
+struct Thread {
+    cursor: Cell<Cursor>,
+    /// Names found before, by address.
+    found: [Cell<(usize, Name)>; FOUND],
+    /// The part to which these names belong.
+    found_in: Cell<*const Recorder>,
+    number: Cell<u64>,
+    process: Cell<u32>,
+}
+
+thread_local! {
+    static THREAD: Thread = const {
+        Thread {
+            cursor: Cell::new(Cursor { of: null(), block: None }),
+            found: [const { Cell::new((0, Name { number: 0, polls: false })) }; FOUND],
+            found_in: Cell::new(null()),
+            number: Cell::new(0),
+            process: Cell::new(0),
+        }
+    };
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // In a process that was forked the block is still the parent's.
+        if let Some(block) = self.cursor.get().block.filter(|_| self.process.get() == std::process::id()) {
+            block.close();
+        }
+    }
+}
+
+impl Thread {
+    /// Adds an event to this thread's block.
+    #[inline(always)]
+    fn put(&self, recorder: &'static Recorder, stamp: u64, event: Event) {
+        let mut cursor = self.cursor.get();
+        if cursor.of != from_ref(recorder) || cursor.block.is_none_or(|block| block.is_full()) {
+            cursor = self.turn_over(recorder, cursor);
+        }
+        match &mut cursor.block {
+            Some(block) => block.put(event.words(stamp)),
+            None => recorder.lose(1),
+        }
+        self.cursor.set(cursor);
+    }
+
+    /// Gives the block up and claims another one.
+    #[cold]
+    fn turn_over(&self, recorder: &'static Recorder, cursor: Cursor) -> Cursor {
+        static THREADS: AtomicU64 = AtomicU64::new(0);
+        cursor.block.into_iter().for_each(Filling::close);
+        if self.number.get() == 0 {
+            self.number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+            self.process.set(std::process::id());
+        }
+        Cursor { of: recorder, block: recorder.claim(self.number.get()) }
+    }
+
+    /// Returns the name of a function.
+    ///
+    /// # Safety
+    /// As [`called`].
+    #[inline(always)]
+    unsafe fn name(&self, recorder: &'static Recorder, function: *const c_char) -> Name {
+        let address = function as usize;
+        let place = &self.found[(address >> 4 ^ address >> 10) % FOUND];
+        let (of, name) = place.get();
+        if of == address && self.found_in.get() == from_ref(recorder) {
+            return name;
+        }
+        if self.found_in.replace(recorder) != from_ref(recorder) {
+            self.found.iter().for_each(|place| place.set((0, Name::default())));
+        }
+        // SAFETY: the caller upholds the contract.
+        let name = unsafe { recorder.names.find(function, recorder.header()) };
+        place.set((address, name));
+        name
+    }
+
+    /// Adds a call to the latest event if that is of the same function and has just ended. Returns false if not.
+    fn extend(&self, recorder: &'static Recorder, name: Name, begin: u64, end: u64) -> bool {
+        let Cursor { of, block } = self.cursor.get();
+        let Some(words) = block.filter(|_| of == from_ref(recorder)).and_then(|block| block.latest()) else {
+            return false;
+        };
+        let [began, _, lasted, calls] = [0, 1, 2, 3].map(|i| words[i].load(Ordering::Relaxed));
+        let call = Event::Call { name: name.number, lasted, calls };
+        if call.words(began)[1] != words[1].load(Ordering::Relaxed) || begin.saturating_sub(began + lasted) > SOON {
+            return false;
+        }
+        words[2].store(end.saturating_sub(began), Ordering::Relaxed);
+        words[3].store(calls + 1, Ordering::Relaxed);
+        true
+    }
+}
+
+/// Returns true while a timeline is on.
+#[inline(always)]
+pub fn is_on() -> bool {
+    !CURRENT.load(Ordering::Relaxed).is_null()
+}
+
+/// Records an event that happens now.
+#[inline(always)]
+fn put(event: impl FnOnce() -> Event) {
+    if let Some(recorder) = current() {
+        // A thread that is ending records nothing any more.
+        let _ = THREAD.try_with(|thread| thread.put(recorder, recorder.clock.stamp(), event()));
+    }
+}
+
+/// Records that a message was given to the ring, or queued for it, at the time stamp `at` ([`begin`]): taken before,
+/// because the receiver may have the message at once, and this process may be interrupted.
+#[cold]
+#[inline(never)]
+pub fn sent(at: u64, message: Message) {
+    if let Some(recorder) = current().filter(|_| at != 0) {
+        let _ = THREAD.try_with(|thread| thread.put(recorder, at, Event::Message(Direction::Out, message)));
+    }
+}
+
+/// Records that the header of a message has arrived.
+#[cold]
+#[inline(never)]
+pub fn received(message: Message) {
+    put(|| Event::Message(Direction::In, message));
+}
+
+/// Records that this process has forwarded an entry of rank `src` for rank `dst`, to the `right` or left.
+#[cold]
+#[inline(never)]
+pub fn forwarded(src: u32, dst: u32, bytes: u64, right: bool) {
+    put(|| Event::Hop { src, dst, bytes, right });
+}
+
+/// Records that the payload of a rendezvous, which was offered (out) or accepted (in) at `since`, has left or arrived.
+pub fn has_moved(direction: Direction, peer: u32, bytes: u64, since: Instant) {
+    put(|| Event::Payload { direction, peer, bytes, lasted: nanoseconds(since.elapsed()) });
+}
+
+/// Records a wait of endpoint `vci` that began at `first` and ended at `last`.
+pub fn waited(vci: u8, lasted: Duration, ended: Instant) {
+    put(|| Event::Wait { lasted: nanoseconds(lasted), ago: nanoseconds(ended.elapsed()), vci });
+}
+
+/// Records a sleep of endpoint `vci` that has just ended.
+pub fn slept(vci: u8, lasted: Duration) {
+    put(|| Event::Sleep { lasted: nanoseconds(lasted), vci });
+}
+
+/// Returns a time stamp for [`called`] and [`sent`]; 0 if no timeline is on.
+#[inline(always)]
+pub fn begin() -> u64 {
+    current().map_or(0, |recorder| recorder.clock.stamp())
+}
+
+/// Records a call of a function that began at `begin` and ends now. Calls in a row of a function that programs call in
+/// loops, such as MPI_Test, are one event.
+///
+/// # Safety
+/// `function` must be the name of the function, a string that ends with a zero byte and never changes.
+pub unsafe fn called(function: *const c_char, begin: u64) {
+    let Some(recorder) = current().filter(|_| begin != 0) else { return };
+    let end = recorder.clock.stamp();
+    let _ = THREAD.try_with(|thread| {
+        // SAFETY: the caller upholds the contract.
+        let name = unsafe { thread.name(recorder, function) };
+        if !(name.polls && thread.extend(recorder, name, begin, end)) {
+            let lasted = end.saturating_sub(begin);
+            thread.put(recorder, begin, Event::Call { name: name.number, lasted, calls: 1 });
+        }
+    });
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
