@@ -90,8 +90,8 @@ impl<P: Port> Port for Trace<P> {
         Ok(self.inner.outgoing(offset, len)?.with_sink(sink))
     }
     fn peer_scratchpad(&self, register: usize, value: u32) {
-        let rest = format_args!(",\"register\":{register},\"value\":{value}");
-        self.record.line(self.index(), "scratchpad", rest);
+        let port = self.index();
+        self.record.line(port, "scratchpad", format_args!(",\"register\":{register},\"value\":{value}"));
         self.inner.peer_scratchpad(register, value)
     }
     fn ring(&self, doorbell: usize) {

@@ -1,6 +1,7 @@
 //! Ends of jobs: mpiexec's exit code, the one line that it prints, and nobody is left or waited for.
 
 use crate::harness::*;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Hosts and ranks of each.
@@ -26,6 +27,18 @@ fn parent(pid: i32) -> i32 {
     line.trim().parse().expect("a number")
 }
 
+/// Returns mpiexec's line about a rank as the page of messages has it.
+fn of_a_rank(said: &str) -> String {
+    format!("`mpiexec: rank R on host H (process P) {said}`")
+}
+
+/// Fails the test if the page of messages does not have this row in its table of ends.
+fn documented(how: &str, code: i32, line: &str) {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/troubleshooting.md")).unwrap();
+    let row = format!("| {how} | {code} | {line} |");
+    assert!(page.lines().any(|found| found == row), "docs/troubleshooting.md lacks the row\n{row}");
+}
+
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn the_end_of_one_rank_decides_on_the_exit_code_and_is_told_in_one_line() {
@@ -44,6 +57,14 @@ fn the_end_of_one_rank_decides_on_the_exit_code_and_is_told_in_one_line() {
             "has ended with exit code 9 without MPI_Finalize; its last MPI call was MPI_Abort",
         ),
     ];
+    for (end, code, of_mpi, of_mpiexec) in ENDS {
+        let how = match (end[0], of_mpi) {
+            ("signal", _) => format!("is killed by signal {}", end[1]),
+            (call, "") => format!("calls `{call}({})`", end[1]),
+            (_, call) => format!("calls `{call}`"),
+        };
+        documented(&how, code, &of_a_rank(of_mpiexec));
+    }
     let before = shm();
     for (hosts, per_host) in LAYOUTS {
         for (end, code, of_mpi, of_mpiexec) in ENDS {
@@ -63,6 +84,30 @@ fn the_end_of_one_rank_decides_on_the_exit_code_and_is_told_in_one_line() {
             assert!(lines.is_empty() && ended.stdout == format!("process {pid}\n"), "{text}");
             nothing_left(&before);
         }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn an_exception_that_nothing_catches_is_told_by_cpp_and_its_place_by_mpiexec() {
+    let compiler = mpiexec().with_file_name("mpicxx");
+    if !compiler.exists() {
+        return eprintln!("skipped: this profile of the installation has no C++");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (program, source) = (dir.path().join("thrown"), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jobs/thrown.cc"));
+    let compiled = Command::new(compiler).arg(source).arg("-o").arg(&program).env_remove("LD_LIBRARY_PATH").status();
+    assert!(compiled.unwrap().success(), "thrown.cc does not compile");
+    let said = "was killed by signal 6 (Aborted); its last MPI call was MPI_Barrier";
+    documented("throws an exception that nothing catches (C++)", 134, &of_a_rank(said));
+    for (hosts, per_host) in LAYOUTS {
+        let ended = Job::new(hosts, per_host, &[program.to_str().unwrap(), "3"]).start().end_of_all(SOON);
+        let text = all_of(&ended);
+        let last = format!("mpiexec: rank 3 on host h{} (process {}) {said}", 3 / per_host, number(&ended, "process "));
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        let of_cpp = ["terminate called after throwing an instance of 'std::runtime_error'", "  what():  too cold"];
+        assert_eq!(lines, [of_cpp[0], of_cpp[1], &last], "{text}");
+        assert_eq!(ended.status.code(), Some(134), "{text}");
     }
 }
 
@@ -104,6 +149,7 @@ fn a_fatal_mpi_error_is_told_by_mpi_and_its_place_by_mpiexec() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn exit_codes_after_mpi_finalize_and_without_mpi_are_passed_on_without_a_word() {
+    documented("returns 5 from `main` after MPI_Finalize", 5, "none");
     for (hosts, per_host) in LAYOUTS {
         for (by, code) in [("3", 5), ("-1", 5), ("-1", 0)] {
             let call = ["ends", "finalized", by, &code.to_string()];
@@ -121,7 +167,29 @@ fn exit_codes_after_mpi_finalize_and_without_mpi_are_passed_on_without_a_word() 
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
+fn an_exit_with_success_without_mpi_finalize_ends_those_that_may_wait() {
+    let said =
+        "has ended without MPI_Finalize while others of its host were running; its last MPI call was MPI_Barrier";
+    documented("calls `exit(0)` while others of its host run", 1, &of_a_rank(said));
+    for (hosts, per_host) in LAYOUTS {
+        let ended = Job::new(hosts, per_host, &["ends", "exit", "2", "0", "waiting"]).start().end_of_all(SOON);
+        let (host, pid) = (2 / per_host, number(&ended, "process "));
+        let text = format!("{hosts}x{per_host}: {}", all_of(&ended));
+        if per_host > 1 {
+            assert!(ended.stderr.ends_with(&format!("rank 2 on host h{host} (process {pid}) {said}\n")), "{text}");
+            assert_eq!(ended.status.code(), Some(1), "{text}");
+        } else {
+            // mpiexec sees a process that has ended well; those that wait for it see that it is gone.
+            ended.failed_saying(&[&format!("rank 2 on host {host} (process {pid}) has died")]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
 fn a_program_that_cannot_be_run_ends_the_job_and_is_named() {
+    let line = "`mpiexec: rank R on host H cannot run ./no-such-program: No such file or directory`";
+    documented("is a program that does not exist", 127, line);
     let cases = [("./no-such-program", 127, "No such file or directory"), ("/etc", 126, "Permission denied")];
     for (program, code, why) in cases {
         // The first ranks run, and would wait for the others for ever.
@@ -142,6 +210,9 @@ fn a_program_that_cannot_be_run_ends_the_job_and_is_named() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_signal_to_mpiexec_ends_the_job_with_one_line() {
+    let line = "was killed by signal 2 (Interrupt), which mpiexec has received and passed on; its last MPI call was MPI_Barrier";
+    documented("(Ctrl-C)", 130, &of_a_rank(line));
+    documented("(`timeout 3 mpiexec ...`)", 124, &of_a_rank(&line.replace("2 (Interrupt)", "15 (Terminated)")));
     for (hosts, per_host) in LAYOUTS {
         for (number, name) in [(libc::SIGTERM, "Terminated"), (libc::SIGINT, "Interrupt")] {
             let job = Job::new(hosts, per_host, &["ends", "wait"]).start();
@@ -182,6 +253,9 @@ fn a_signal_to_mpiexec_ends_the_job_while_it_starts() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_killed_proxy_or_mpiexec_takes_the_job_with_it() {
+    documented("(`kill -9` of mpiexec)", 137, "none");
+    let line = "`mpiexec: the proxy of host H, with ranks 0, 1, was killed by signal 9 (Killed)`";
+    documented("(`kill -9` of a host's proxy)", 137, line);
     let before = shm();
     for (hosts, per_host) in LAYOUTS {
         let job = Job::new(hosts, per_host, &["ends", "wait"]).start();

@@ -13,6 +13,8 @@ mod mpi;
 mod mpi_programs;
 mod mpich_test;
 mod namespaces;
+#[cfg(test)]
+mod oldest_rust;
 mod package;
 mod parallel;
 mod paths;
