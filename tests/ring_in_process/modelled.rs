@@ -3,7 +3,8 @@
 use super::common::models::{Model, ModelRing};
 use super::common::ring::try_run_over;
 use super::*;
-use ntbring_ntb::Shortcuts;
+use ntbring_ntb::fabric::Windows;
+use ntbring_ntb::{PortList, Shortcuts};
 use ntbring_queue::Reliability;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -198,6 +199,38 @@ fn two_ports_of_a_job_share_a_window_of_the_default_size() {
         assert_eq!(failures_with(&ring, hosts, |s| s.ring.window = None), [""; 0], "{hosts:?}");
     }
     ring.check();
+}
+
+#[test]
+fn jobs_of_the_default_size_relay_for_each_other_over_a_chain() {
+    // All circuits between two hosts pass the same cables, so a window holds both slices of one job and the lanes of the
+    // other.
+    let ring = ModelRing::new(Model::Skx, 4, 4 << 20);
+    ring.cables[3].lock().set_cable(false);
+    std::thread::scope(|scope| {
+        for hosts in [&[0, 2][..], &[1, 3]] {
+            let ring = &ring;
+            scope.spawn(move || assert_eq!(failures_with(ring, hosts, |s| s.ring.window = None), [""; 0], "{hosts:?}"));
+        }
+    });
+    ring.check();
+}
+
+#[test]
+fn a_job_waits_for_the_room_of_one_that_is_ending() {
+    let ring = ModelRing::new(Model::Skx, 2, 1 << 20);
+    let host = ring.adapters(0);
+    let windows = Windows { bytes: 600 << 10, accounts: false, ports: PortList::default() };
+    let first = host.allot(windows, 0, &|| false).unwrap();
+    let refused = host.allot(windows, 0, &|| false).err().expect("there is no room").to_string();
+    assert!(refused.contains("jobs and circuits have 618496 bytes in 1 slices"), "{refused}");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(first);
+        });
+        assert!(host.allot(windows, 0, &|| true).is_ok());
+    });
 }
 
 #[test]

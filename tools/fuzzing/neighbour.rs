@@ -224,7 +224,7 @@ pub fn run(data: &[u8]) {
         world.bring_up();
     }
     let windows = Windows { bytes: 64 << 10, accounts: false, ports: PortList::default() };
-    let far_job = world.behind.allot(windows, USER).ok();
+    let far_job = world.behind.allot(windows, USER, &|| false).ok();
     let (mut jobs, mut uses) = (Vec::new(), Vec::new());
     while !script.is_over() {
         act(&mut world, &mut script, &outer, far_job.as_deref(), &mut jobs, &mut uses);
@@ -315,7 +315,7 @@ fn act(
         // A job waits for room for some seconds.
         _ if world.allots < ALLOTS => {
             world.allots += 1;
-            jobs.extend(world.host.allot(windows, USER).ok());
+            jobs.extend(world.host.allot(windows, USER, &|| false).ok());
         }
         _ => {}
     }

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `message` | requests and replies, with descriptors, over a Unix socket |
 //! | `server` | the agent's side: a thread for each process that is connected |
+//! | `clients` | the processes that are connected, and which of them have ended |
 //! | `connection` | the connection of a process to the agent |
 //! | `client` | the backend of ranks: `NTBRING_DEVICE=pci` |
 //! | `memory`, `segments` | memory of processes that neighbours write directly, at the agent's side and at a rank's |
 
 mod client;
+mod clients;
 mod connection;
 mod memory;
 mod message;

@@ -1,5 +1,6 @@
 //! The agent's side of the socket.
 
+use crate::clients::{Client, Clients, CONNECTIONS_MAX};
 use crate::memory::ProcessMemory;
 use crate::message::{receive, send, MessageError, Reply, Request, VERSION};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -36,9 +37,6 @@ pub struct Policy {
     pub group: Option<String>,
 }
 
-/// The most connections of one user.
-const CONNECTIONS_MAX: usize = 1024;
-
 /// The reason for which there is no isolation over memory of a device.
 const ONE_MEMORY: &str =
     "with ivshmem, processes read their windows in memory that all jobs share, so that `isolate` cannot \
@@ -57,8 +55,7 @@ struct State {
     relays: bool,
     /// The user who has created the windows of a job, by their key.
     owners: Mutex<HashMap<u64, u32>>,
-    /// Number of connections of each user.
-    connections: Mutex<HashMap<u32, usize>>,
+    clients: Arc<Clients>,
 }
 
 impl Server {
@@ -90,7 +87,7 @@ impl Server {
                 adapters,
                 relays: policy.relays,
                 owners: Mutex::default(),
-                connections: Mutex::default(),
+                clients: Arc::default(),
             }),
         })
     }
@@ -123,6 +120,8 @@ struct Connection {
     socket: OwnedFd,
     user: u32,
     process: i32,
+    /// Dropped after the process has lost all.
+    _client: Client,
     state: Arc<State>,
     has_greeted: bool,
     allotments: HashMap<u64, Arc<Allotment>>,
@@ -170,7 +169,6 @@ impl Drop for Connection {
                 self.state.owners().remove(&key);
             }
         }
-        self.state.dismiss(self.user);
     }
 }
 
@@ -180,15 +178,17 @@ impl Connection {
             Ok(credentials) => (credentials.uid(), credentials.pid()),
             Err(error) => return log::warn!("a process without credentials is not served: {error}"),
         };
-        if !state.admit(user) {
+        let Some(client) = state.clients.admit(user, process) else {
             return log::warn!(
                 "process {process} of user {user} is not served: the user has {CONNECTIONS_MAX} already"
             );
-        }
+        };
         let (allotments, uses, lanes) = (HashMap::new(), Vec::new(), Vec::new());
         let memory = ProcessMemory::new(state.relays);
         let has_greeted = false;
-        let mut connection = Connection { socket, user, process, state, has_greeted, allotments, uses, lanes, memory };
+        let _client = client;
+        let mut connection =
+            Connection { socket, user, process, _client, state, has_greeted, allotments, uses, lanes, memory };
         match connection.serve_requests() {
             Ok(()) | Err(MessageError::Closed) => log::debug!("process {process} has disconnected"),
             Err(error) => log::warn!("process {process} of user {user} is disconnected: {error}"),
@@ -268,7 +268,9 @@ impl Connection {
         self.admit_job(0)?;
         let ports = PortList::of_code(ports).ok_or("an invalid list of ports")?;
         let windows = Windows { bytes, accounts: false, ports };
-        let allotment = self.state.adapters.allot(windows, self.user).map_err(|error| error.to_string())?;
+        let clients = &self.state.clients;
+        let allotment = self.state.adapters.allot(windows, self.user, &|| clients.is_one_ending());
+        let allotment = allotment.map_err(|error| error.to_string())?;
         if self.state.relays && allotment.slices().iter().any(|slice| slice.memory.is_of_device()) {
             return Err(ONE_MEMORY.into());
         }
@@ -364,30 +366,6 @@ fn windows(allotment: &Allotment) -> Reply {
 }
 
 impl State {
-    fn connections(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts a connection of a user. Returns false if it is one too many.
-    fn admit(&self, user: u32) -> bool {
-        let mut connections = self.connections();
-        let count = connections.entry(user).or_default();
-        let is_admitted = *count < CONNECTIONS_MAX;
-        *count += usize::from(is_admitted);
-        is_admitted
-    }
-
-    /// Takes notice of the end of a connection of a user.
-    fn dismiss(&self, user: u32) {
-        let mut connections = self.connections();
-        if let Some(count) = connections.get_mut(&user) {
-            *count -= 1;
-            if *count == 0 {
-                connections.remove(&user);
-            }
-        }
-    }
-
     fn owners(&self) -> MutexGuard<'_, HashMap<u64, u32>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,10 +2,11 @@
 
 use crate::adapter::Adapter;
 use crate::adapter::SliceUse;
+use crate::allotment::PAGE;
 use crate::circuits::{Circuits, Exposes};
 use crate::control::CONTROL;
 use crate::network::Announcement;
-use crate::relay::RelayThread;
+use crate::relay::{RelayThread, LANE};
 use crate::service::{BellEvent, Service};
 use crate::slice::HEADER;
 use ntbring_ntb::{NtbError, PortCaps, PortIndex};
@@ -13,6 +14,13 @@ use std::sync::Arc;
 
 /// Number of ports that a job uses.
 const PORTS_OF_JOB: u64 = 2;
+
+/// Part of a window that no job can have for its ports, bytes: there the circuits of the job, and those of another one
+/// between whose hosts this one is, have their lanes and heads, one for each of two directions.
+const FOR_CIRCUITS: u64 = 2 * PORTS_OF_JOB * PAGE + 2 * LANE;
+
+/// Smaller windows keep at most one part in so many for circuits.
+const SHARE_FOR_CIRCUITS: u64 = 4;
 
 /// The adapters of a host, with the threads that serve them.
 pub struct Adapters {
@@ -56,13 +64,15 @@ impl Adapters {
     }
 
     /// Returns the capabilities that all adapters have. The largest window is that of which every adapter has room for
-    /// all ports of a job: they share a window if the host has one adapter only, and if both neighbours are reached by
-    /// the same cable.
+    /// all ports of a job, beside the lanes of circuits: the ports share a window if the host has one adapter only, and if
+    /// both neighbours are reached by the same cable.
     pub fn caps(&self) -> PortCaps {
         let mut caps = PortCaps::SOFTWARE;
         for one in self.all.iter().map(|adapter| adapter.caps()) {
             caps.mapping = one.mapping;
-            let slice = (one.window_max - CONTROL) / PORTS_OF_JOB - HEADER as u64;
+            let room = one.window_max - CONTROL;
+            let room = room - FOR_CIRCUITS.min(room / SHARE_FOR_CIRCUITS);
+            let slice = room / PORTS_OF_JOB - HEADER as u64;
             caps.window_max = caps.window_max.min(slice / caps.window_size_align * caps.window_size_align);
         }
         caps

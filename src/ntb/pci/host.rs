@@ -26,10 +26,17 @@ impl HostAdapters {
         Ok(Arc::new(HostAdapters { adapters, jobs, allotting: Mutex::default() }))
     }
 
-    /// Gives a job of a user a slice of a window for each port that it wants. Fails if there is not enough room.
-    pub fn allot(&self, windows: Windows, user: u32) -> Result<Arc<Allotment>, NtbError> {
+    /// Gives a job of a user a slice of a window for each port that it wants. Fails if there is not enough room; waits
+    /// for it, at most 5 s, while earlier jobs give up theirs: `is_one_ending` says that the processes of one of them have
+    /// ended, although it still has its slices.
+    pub fn allot(
+        &self,
+        windows: Windows,
+        user: u32,
+        is_one_ending: &dyn Fn() -> bool,
+    ) -> Result<Arc<Allotment>, NtbError> {
         let _one = self.allotting.lock().unwrap_or_else(PoisonError::into_inner);
-        let allotment = Arc::new(Allotment::new(&self.adapters, windows, user)?);
+        let allotment = Arc::new(Allotment::new(&self.adapters, windows, user, is_one_ending)?);
         self.jobs.add(&allotment);
         Ok(allotment)
     }

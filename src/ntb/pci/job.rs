@@ -112,7 +112,12 @@ pub struct Allotment {
 
 impl Allotment {
     /// Gives a job of a user a slice for each port. Fails if no port has an adapter, or if there is not enough room.
-    pub(crate) fn new(owner: &Arc<Adapters>, windows: Windows, user: u32) -> Result<Allotment, NtbError> {
+    pub(crate) fn new(
+        owner: &Arc<Adapters>,
+        windows: Windows,
+        user: u32,
+        is_one_ending: &dyn Fn() -> bool,
+    ) -> Result<Allotment, NtbError> {
         let page = SharedMemory::allocate(PAGE as u64);
         let page = page.map_err(|error| device(format!("memory of a register page: {error}")))?;
         let registers = Registers::create(page.region().clone(), windows.ports);
@@ -123,17 +128,24 @@ impl Allotment {
         if windows.bytes > 0 {
             let ports = windows.ports.ports();
             for (&port, adapter) in ports.iter().zip(owner.adapters_of(ports)?) {
-                let slice = allotment.slice_for(port, adapter, windows.bytes.saturating_add(HEADER as u64))?;
+                let len = windows.bytes.saturating_add(HEADER as u64);
+                let slice = allotment.slice_for(port, adapter, len, is_one_ending)?;
                 allotment.slices.push(slice);
             }
         }
         Ok(allotment)
     }
 
-    fn slice_for(&self, port: PortIndex, adapter: Arc<Adapter>, len: u64) -> Result<Slice, NtbError> {
+    fn slice_for(
+        &self,
+        port: PortIndex,
+        adapter: Arc<Adapter>,
+        len: u64,
+        is_one_ending: &dyn Fn() -> bool,
+    ) -> Result<Slice, NtbError> {
         let unused = NtbError::NoPort { of: "this host", port, ports: self.registers.ports() };
         let bank = self.registers.bank(port).ok_or(unused)?;
-        let (range, memory) = adapter.wait_for_slice(slice_key::of(self.key, port), self.user, len)?;
+        let (range, memory) = adapter.wait_for_slice(slice_key::of(self.key, port), self.user, len, is_one_ending)?;
         let bells = Arc::new(SliceBells::new(memory.region(), self.registers.clone(), bank));
         let listener = bells.listener(doorbell_of(range, adapter.chip().limits().doorbells), true);
         adapter.listen(listener.clone());

@@ -92,6 +92,18 @@ impl Ledger {
         }
     }
 
+    /// Returns what holds the window, as text: slices in use, and slices that are closed and not yet free.
+    pub fn holders(&self) -> String {
+        let count = |is_closing: bool| {
+            let held = self.held.iter().flatten().filter(|held| held.is_closing == is_closing);
+            held.fold((0, 0), |(slices, bytes), held| (slices + 1, bytes + held.range.len))
+        };
+        let ((used, used_bytes), (closed, closed_bytes)) = (count(false), count(true));
+        format!(
+            "jobs and circuits have {used_bytes} bytes in {used} slices, ended ones still {closed_bytes} in {closed}"
+        )
+    }
+
     /// Returns true if there is a slice with this key.
     pub fn has(&self, key: u64) -> bool {
         self.held.iter().flatten().any(|held| held.key == key)
@@ -268,7 +280,9 @@ mod tests {
         assert_eq!((granted.range, granted.user), (range, 1000));
         b.0.begin(7);
         b.0.begin(7);
+        assert_eq!(a.0.holders(), "jobs and circuits have 163840 bytes in 1 slices, ended ones still 0 in 0");
         a.0.close(7);
+        assert_eq!(a.0.holders(), "jobs and circuits have 0 bytes in 0 slices, ended ones still 163840 in 1");
         write(&b, a.0.publish(2));
         assert_eq!(b.0.granted(&b.1, 7), None, "nothing new is granted");
         write(&a, b.0.confirmations(&b.1));

@@ -33,7 +33,7 @@ impl Backend for LocalAdapters {
     }
 
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
-        Ok(Box::new(LocalFabric { allotment: self.0.allot(windows, nix::unistd::getuid().as_raw())? }))
+        Ok(Box::new(LocalFabric { allotment: self.0.allot(windows, nix::unistd::getuid().as_raw(), &|| false)? }))
     }
 
     fn attach(&self, address: &FabricAddress, _windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {

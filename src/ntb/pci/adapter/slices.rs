@@ -5,14 +5,14 @@ use crate::allotment::{Range, PAGE};
 use crate::chip::Aperture;
 use crate::control::CONTROL;
 use crate::error::PciError;
-use crate::ledger::{Writes, SLOTS};
+use crate::ledger::{Ledger, Writes, SLOTS};
 use crate::memory::SharedMemory;
 use ntbring_memory::OutWindow;
 use ntbring_ntb::NtbError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time that a job waits for the end of an earlier one to be confirmed.
+/// Longest time that a job waits for an earlier one to give up its slices.
 const CONFIRMATION: Duration = Duration::from_secs(5);
 
 impl Adapter {
@@ -26,7 +26,7 @@ impl Adapter {
     pub fn add_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         // Memory is allocated only for what there is room for: the length may be any number.
         let Some(len) = len.checked_next_multiple_of(PAGE).filter(|&len| self.has_room(len)) else {
-            return Err(self.no_room(len, self.free()));
+            return Err(self.no_room(len, &self.state().ledger));
         };
         let (function, place) = (self.chip().function(), self.limits.memory);
         if let Some(Aperture { bar, offset, .. }) = place {
@@ -42,13 +42,22 @@ impl Adapter {
         Ok((self.add_memory(key, user, memory.clone())?, memory))
     }
 
-    /// As [`Adapter::add_slice`], but if there is no room, it waits for the neighbour to confirm slices of jobs that have
-    /// ended, for at most 5 s. The thread that serves the adapter must not call it.
-    pub fn wait_for_slice(&self, key: u64, user: u32, len: u64) -> Result<(Range, Arc<SharedMemory>), NtbError> {
+    /// As [`Adapter::add_slice`], but if there is no room, it waits for at most 5 s: while `is_one_ending` says that a job
+    /// is about to close its slices, and for the neighbour to confirm slices that are closed. The thread that serves the
+    /// adapter must not call it.
+    pub fn wait_for_slice(
+        &self,
+        key: u64,
+        user: u32,
+        len: u64,
+        is_one_ending: &dyn Fn() -> bool,
+    ) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         let start = Instant::now();
         loop {
+            // Asked first: what ends in between leaves room.
+            let may_help = is_one_ending() || self.state().ledger.is_closing();
             let added = self.add_slice(key, user, len);
-            if added.is_ok() || !self.state().ledger.is_closing() || start.elapsed() > CONFIRMATION {
+            if added.is_ok() || !may_help || start.elapsed() > CONFIRMATION {
                 return added;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -78,7 +87,7 @@ impl Adapter {
     ) -> Result<(Range, Arc<SharedMemory>), NtbError> {
         let mut state = self.state();
         self.sweep(&mut state);
-        let range = state.ledger.take(len).ok_or_else(|| self.no_room(len, state.ledger.free()))?;
+        let range = state.ledger.take(len).ok_or_else(|| self.no_room(len, &state.ledger))?;
         let memory = match map(range) {
             Ok(memory) => memory,
             Err(error) => {
@@ -98,11 +107,14 @@ impl Adapter {
         state.ledger.has_room(len)
     }
 
-    fn no_room(&self, len: u64, free: u64) -> NtbError {
+    fn no_room(&self, len: u64, ledger: &Ledger) -> NtbError {
         failure(format!(
-            "a job needs {len} bytes of the window of port {}, of which {free} are free, and at most {SLOTS} jobs may use \
-             it at once: set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a larger window",
-            self.port
+            "a job needs {len} bytes of the window of port {}, of which {} are free, and at most {SLOTS} jobs may use it \
+             at once ({}): set NTBRING_WINDOW to less, wait until another job has ended, or give the adapter a larger \
+             window",
+            self.port,
+            ledger.free(),
+            ledger.holders()
         ))
     }
 
