@@ -1,0 +1,158 @@
+//! Corners of the standard that few programs touch: what the status of a receive from nobody says, messages and element
+//! counts of pair types, elements of structs, a reduction in place with unequal counts, and Cartesian topologies without
+//! dimensions.
+
+use std::os::raw::c_int;
+
+use mpi::ffi;
+use mpi::traits::*;
+use ntbring_mpi_tests::{raw, Job};
+
+/// A value and a rank, as MPI_SHORT_INT has them in memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct ShortInt {
+    value: i16,
+    rank: c_int,
+}
+
+/// MPI_SHORT_INT: a macro in MPICH's mpi.h that rsmpi does not export.
+const SHORT_INT: ffi::MPI_Datatype = ffi::MPI_Datatype(0x8c00_0003_u32 as c_int);
+
+fn int() -> ffi::MPI_Datatype {
+    c_int::equivalent_datatype().as_raw()
+}
+
+/// Fails the job unless the status is that of a receive from MPI_PROC_NULL.
+fn from_nobody(status: &ffi::MPI_Status, what: &str) {
+    // SAFETY: the constants are initialized by the C side at load time and never written.
+    let (nobody, any_tag) = unsafe { (ffi::RSMPI_PROC_NULL, ffi::RSMPI_ANY_TAG) };
+    assert_eq!((status.MPI_SOURCE, status.MPI_TAG, raw::bytes(status)), (nobody, any_tag, 0), "{what}");
+}
+
+/// Receives from nobody in several ways.
+fn null_receives(job: &Job) {
+    // SAFETY: as above.
+    let nobody = unsafe { ffi::RSMPI_PROC_NULL };
+    let (world, mut value) = (job.world.as_raw(), 7);
+    let buf = (&raw mut value).cast();
+    let mut request = raw::no_request();
+    // SAFETY: `value` outlives the request, which is waited for.
+    raw::ok(unsafe { ffi::MPI_Irecv(buf, 1, int(), nobody, 3, world, &mut request) }, "MPI_Irecv");
+    // SAFETY: as above.
+    let (code, status) = unsafe { raw::wait(&mut request) };
+    raw::ok(code, "MPI_Wait");
+    from_nobody(&status, "MPI_Irecv");
+
+    // SAFETY: `value` outlives the request, which is freed below.
+    raw::ok(unsafe { ffi::MPI_Recv_init(buf, 1, int(), nobody, 3, world, &mut request) }, "MPI_Recv_init");
+    for _ in 0..3 {
+        // SAFETY: the request is inactive.
+        raw::ok(unsafe { ffi::MPI_Start(&mut request) }, "MPI_Start");
+        // SAFETY: as above.
+        let (code, status) = unsafe { raw::wait(&mut request) };
+        raw::ok(code, "MPI_Wait");
+        from_nobody(&status, "MPI_Recv_init");
+    }
+    // SAFETY: the request is inactive.
+    raw::ok(unsafe { ffi::MPI_Request_free(&mut request) }, "MPI_Request_free");
+    assert_eq!(value, 7, "a receive from nobody wrote");
+}
+
+/// Sends pairs to the neighbour and counts their elements.
+fn pairs(job: &Job) {
+    let pair = SHORT_INT;
+    let (to, from) = (job.ahead(1), job.ahead(-1));
+    let sent = [ShortInt { value: job.rank as i16 + 5, rank: job.rank }; 100];
+    let mut got = [ShortInt::default(); 120];
+    let (mut status, mut request) = (raw::status(), raw::no_request());
+    // SAFETY: the buffers have room for their elements and outlive the calls.
+    unsafe {
+        raw::ok(ffi::MPI_Isend(sent.as_ptr().cast(), 100, pair, to, 1, job.world.as_raw(), &mut request), "MPI_Isend");
+        raw::ok(ffi::MPI_Recv(got.as_mut_ptr().cast(), 120, pair, from, 1, job.world.as_raw(), &mut status), "MPI_Recv");
+        raw::ok(raw::wait(&mut request).0, "MPI_Wait");
+    }
+    assert!(got[..100].iter().all(|p| (p.value, p.rank) == (from as i16 + 5, from)), "pairs from rank {from}");
+    let mut elements = 0;
+    // SAFETY: the pointers are valid for the call.
+    raw::ok(unsafe { ffi::MPI_Get_elements(&status, pair, &mut elements) }, "MPI_Get_elements");
+    assert_eq!(elements, 200, "elements of 100 pairs");
+}
+
+/// Sets the number of elements of a struct of an integer and a double, which must come back.
+fn elements_of_structs() {
+    let mut pair = int();
+    let (lens, at, parts) = ([1, 1], [0, 8], [int(), f64::equivalent_datatype().as_raw()]);
+    let mut status = raw::status();
+    // SAFETY: the arrays have two elements each; the type is committed and freed once.
+    unsafe {
+        raw::ok(ffi::MPI_Type_create_struct(2, lens.as_ptr(), at.as_ptr(), parts.as_ptr(), &mut pair), "MPI_Type_create_struct");
+        raw::ok(ffi::MPI_Type_commit(&mut pair), "MPI_Type_commit");
+        for set in [0, 1, 2, 7, 1_000_001] {
+            let mut elements = -1;
+            raw::ok(ffi::MPI_Status_set_elements(&mut status, pair, set), "MPI_Status_set_elements");
+            raw::ok(ffi::MPI_Get_elements(&status, pair, &mut elements), "MPI_Get_elements");
+            assert_eq!(elements, set, "elements that were set");
+        }
+        raw::ok(ffi::MPI_Type_free(&mut pair), "MPI_Type_free");
+    }
+}
+
+/// Reduces and scatters in place, where the first rank gets less than the others: their results move to a place that
+/// overlaps the old one.
+fn overlapping_results(job: &Job, first: usize, others: usize) {
+    let counts: Vec<c_int> = (0..job.size).map(|r| if r == 0 { first } else { others } as c_int).collect();
+    let total: usize = counts.iter().map(|&c| c as usize).sum();
+    let before: usize = counts[..job.rank as usize].iter().map(|&c| c as usize).sum();
+    let sum_of_ranks = job.size * (job.size - 1) / 2;
+    for nonblocking in [false, true] {
+        let mut data: Vec<c_int> = (0..total as c_int).map(|i| i + job.rank).collect();
+        let (buf, world) = (data.as_mut_ptr().cast(), job.world.as_raw());
+        let mut request = raw::no_request();
+        // SAFETY: `data` has room for all elements and outlives the request; the operation is predefined.
+        unsafe {
+            let (sum, here, n) = (ffi::RSMPI_SUM, raw::in_place(), counts.as_ptr());
+            if nonblocking {
+                let code = ffi::MPI_Ireduce_scatter(here, buf, n, int(), sum, world, &mut request);
+                raw::ok(code, "MPI_Ireduce_scatter");
+                raw::ok(raw::wait(&mut request).0, "MPI_Wait");
+            } else {
+                raw::ok(ffi::MPI_Reduce_scatter(here, buf, n, int(), sum, world), "MPI_Reduce_scatter");
+            }
+        }
+        for (i, &got) in data[..counts[job.rank as usize] as usize].iter().enumerate() {
+            assert_eq!(got, (before + i) as c_int * job.size + sum_of_ranks, "element {i}, nonblocking: {nonblocking}");
+        }
+    }
+}
+
+/// Keeps no dimension of a Cartesian topology: each process must get a communicator of its own.
+fn no_dimensions(job: &Job) {
+    // SAFETY: the constant is never written.
+    let mut cart = unsafe { ffi::RSMPI_COMM_NULL };
+    let (mut alone, mut size, mut dims) = (cart, 0, -1);
+    // SAFETY: the arrays have one element, as there is one dimension; communicators are freed once.
+    unsafe {
+        let code = ffi::MPI_Cart_create(job.world.as_raw(), 1, &job.size, &0, 0, &mut cart);
+        raw::ok(code, "MPI_Cart_create");
+        raw::ok(ffi::MPI_Cart_sub(cart, &0, &mut alone), "MPI_Cart_sub");
+        assert_ne!(alone, ffi::RSMPI_COMM_NULL, "no communicator");
+        raw::ok(ffi::MPI_Comm_size(alone, &mut size), "MPI_Comm_size");
+        raw::ok(ffi::MPI_Cartdim_get(alone, &mut dims), "MPI_Cartdim_get");
+        raw::ok(ffi::MPI_Comm_free(&mut alone), "MPI_Comm_free");
+        raw::ok(ffi::MPI_Comm_free(&mut cart), "MPI_Comm_free");
+    }
+    assert_eq!((size, dims), (1, 0), "processes and dimensions");
+}
+
+fn main() {
+    let job = Job::start("corner_cases");
+    null_receives(&job);
+    pairs(&job);
+    elements_of_structs();
+    for (first, others) in [(0, 3), (1, 200), (0, 70_000), (5, 150_000)] {
+        overlapping_results(&job, first, others);
+    }
+    no_dimensions(&job);
+    job.finish();
+}
