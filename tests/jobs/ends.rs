@@ -1,7 +1,8 @@
 //! Ends of jobs: mpiexec's exit code, the one line that it prints, and nobody is left or waited for.
 
 use crate::harness::*;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Hosts and ranks of each.
@@ -329,5 +330,23 @@ fn ranks_of_emulated_hosts_are_bound_to_different_cores() {
         for layout in [(4, 1), (2, 2)] {
             assert_eq!(bound(layout, options), on_one, "{options:?} on {layout:?}");
         }
+    }
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn rank_0_reads_the_input_of_mpiexec_and_the_others_find_its_end() {
+    for (hosts, per_host) in LAYOUTS {
+        let names: Vec<String> = (0..hosts).map(|host| format!("h{host}:{per_host}")).collect();
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(mpiexec()).args(["-launcher", "fork", "-hosts", &names.join(","), "-n", "4"]);
+        command.args(["sh", "-c", "echo $PMI_RANK $(wc -c)"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&[b'x'; 100_000]).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort();
+        assert_eq!(lines, ["0 100000", "1 0", "2 0", "3 0"], "on {hosts}x{per_host}");
     }
 }

@@ -23,7 +23,8 @@ const WRONG: &[(&str, &str)] = &[
     ("dyn_communicator", "receives eight bytes in a variable of four"),
 ];
 
-/// Runs the same program in C, C++ and Fortran, and one that sends sections of Fortran's arrays.
+/// Runs the same program in C, C++ and Fortran, one that sends sections of Fortran's arrays, and one that reads files to
+/// their ends.
 pub fn languages(bench: &mut Bench) -> Result<()> {
     for (compiler, source, flag, name) in [
         ("mpicc", "halo.c", "", "C"),
@@ -32,6 +33,7 @@ pub fn languages(bench: &mut Bench) -> Result<()> {
         ("mpifort", "halo.F90", "-DMPI_FROM=2", "Fortran with mpi"),
         ("mpifort", "halo.F90", "-DMPI_FROM=3", "Fortran with mpi_f08"),
         ("mpifort", "sections.F90", "", "sections of Fortran's arrays"),
+        ("mpicc", "read_end.c", "", "reads at the end of a file"),
     ] {
         let program = bench.place.join(format!("{source}{flag}").replace('.', "-"));
         let mut compile = Command::new(bench.tool(compiler));

@@ -1,8 +1,9 @@
 //! Corners of the standard that few programs touch: what the status of a receive from nobody says, messages and element
-//! counts of pair types, elements of structs, a reduction in place with unequal counts, and Cartesian topologies without
-//! dimensions.
+//! counts of pair types, elements of structs, a reduction in place with unequal counts, Cartesian topologies without
+//! dimensions, generalized requests that are freed early, structs in the format external32, and long values of an info.
 
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use mpi::ffi;
 use mpi::traits::*;
@@ -145,6 +146,91 @@ fn no_dimensions(job: &Job) {
     assert_eq!((size, dims), (1, 0), "processes and dimensions");
 }
 
+/// Calls of the generalized request's `free_fn`.
+static FREED: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn query(_: *mut c_void, _: *mut ffi::MPI_Status) -> c_int {
+    ffi::MPI_SUCCESS as c_int
+}
+
+unsafe extern "C" fn free(_: *mut c_void) -> c_int {
+    FREED.fetch_add(1, Ordering::Relaxed);
+    ffi::MPI_SUCCESS as c_int
+}
+
+unsafe extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
+    ffi::MPI_SUCCESS as c_int
+}
+
+/// Frees a generalized request before and after its operation is complete: `free_fn` is called by the later one.
+fn generalized_requests() {
+    for (round, early) in [(0, true), (1, false)] {
+        let mut request = raw::no_request();
+        let freed = || FREED.load(Ordering::Relaxed);
+        // SAFETY: the functions do not use their state; a request that was freed may still be completed.
+        unsafe {
+            let code = ffi::MPI_Grequest_start(Some(query), Some(free), Some(cancel), std::ptr::null_mut(), &mut request);
+            raw::ok(code, "MPI_Grequest_start");
+            let operation = request;
+            if early {
+                raw::ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+            } else {
+                raw::ok(ffi::MPI_Grequest_complete(operation), "MPI_Grequest_complete");
+            }
+            assert_eq!(freed(), round, "free_fn was called too early, early: {early}");
+            if early {
+                raw::ok(ffi::MPI_Grequest_complete(operation), "MPI_Grequest_complete");
+            } else {
+                raw::ok(ffi::MPI_Request_free(&mut request), "MPI_Request_free");
+            }
+        }
+        assert_eq!(freed(), round + 1, "calls of free_fn, early: {early}");
+    }
+}
+
+/// Packs structs of an integer and a double in the format external32, which is big-endian and without gaps.
+fn external_structs() {
+    const FORMAT: &std::ffi::CStr = c"external32";
+    let values = [(1_i32, 2.5_f64), (-3, 1e100)];
+    let mut memory = [0_u8; 32];
+    for (i, (number, real)) in values.iter().enumerate() {
+        memory[16 * i..16 * i + 4].copy_from_slice(&number.to_ne_bytes());
+        memory[16 * i + 8..16 * i + 16].copy_from_slice(&real.to_ne_bytes());
+    }
+    let expected: Vec<u8> = values.iter().flat_map(|(number, real)| number.to_be_bytes().into_iter().chain(real.to_be_bytes())).collect();
+    let (mut packed, mut back) = ([0_u8; 24], [0_u8; 32]);
+    let (lens, at, parts) = ([1, 1], [0, 8], [int(), f64::equivalent_datatype().as_raw()]);
+    let (mut pair, mut end) = (int(), 0);
+    // SAFETY: the arrays have two elements each, the buffers have room for two structs; the type is freed once.
+    unsafe {
+        raw::ok(ffi::MPI_Type_create_struct(2, lens.as_ptr(), at.as_ptr(), parts.as_ptr(), &mut pair), "MPI_Type_create_struct");
+        raw::ok(ffi::MPI_Type_commit(&mut pair), "MPI_Type_commit");
+        let (from, into) = (memory.as_ptr().cast(), packed.as_mut_ptr().cast());
+        raw::ok(ffi::MPI_Pack_external(FORMAT.as_ptr(), from, 2, pair, into, 24, &mut end), "MPI_Pack_external");
+        assert_eq!((end, &packed[..]), (24, &expected[..]), "packed structs");
+        end = 0;
+        let (from, into) = (packed.as_ptr().cast(), back.as_mut_ptr().cast());
+        raw::ok(ffi::MPI_Unpack_external(FORMAT.as_ptr(), from, 24, &mut end, into, 2, pair), "MPI_Unpack_external");
+        raw::ok(ffi::MPI_Type_free(&mut pair), "MPI_Type_free");
+    }
+    assert_eq!((end, back), (24, memory), "unpacked structs");
+}
+
+/// Reads an info's value into a buffer that is too small for it.
+fn long_values() {
+    let (mut value, mut found) = ([b'?' as std::os::raw::c_char; 8], 0);
+    // SAFETY: the strings end with zeros; `value` has room for four characters and the zero.
+    unsafe {
+        let mut info = ffi::RSMPI_INFO_NULL;
+        raw::ok(ffi::MPI_Info_create(&mut info), "MPI_Info_create");
+        raw::ok(ffi::MPI_Info_set(info, c"key".as_ptr(), c"abcdefgh".as_ptr()), "MPI_Info_set");
+        raw::ok(ffi::MPI_Info_get(info, c"key".as_ptr(), 4, value.as_mut_ptr(), &mut found), "MPI_Info_get");
+        raw::ok(ffi::MPI_Info_free(&mut info), "MPI_Info_free");
+    }
+    let bytes = value.map(|c| c as u8);
+    assert_eq!((found, &bytes[..5], bytes[5]), (1, &b"abcd\0"[..], b'?'), "a value that was cut off");
+}
+
 fn main() {
     let job = Job::start("corner_cases");
     null_receives(&job);
@@ -154,5 +240,8 @@ fn main() {
         overlapping_results(&job, first, others);
     }
     no_dimensions(&job);
+    generalized_requests();
+    external_structs();
+    long_values();
     job.finish();
 }

@@ -1,11 +1,11 @@
 //! Sessions one after another, some of them two at once, each with communicators of all ranks and of one, reductions and
-//! messages. With the argument `world` MPI is initialized the usual way afterwards, too.
+//! messages; before them one whose errors return. With the argument `world` MPI is initialized the usual way afterwards, too.
 
 use std::os::raw::c_int;
 
 use mpi::ffi;
 use mpi::traits::*;
-use ntbring_mpi_tests::raw::{self, ok};
+use ntbring_mpi_tests::raw::{self, class, ok};
 use ntbring_mpi_tests::{arg, Job};
 
 /// A session, or nothing but its handle once it is finalized.
@@ -74,7 +74,20 @@ fn round(number: i32) -> i32 {
     me
 }
 
+/// Asks a session whose errors return for a set of processes that does not exist.
+fn errors_return() {
+    // SAFETY: the results have valid destinations; the session is finalized once.
+    unsafe {
+        let (mut session, mut group) = (std::mem::zeroed(), std::mem::zeroed());
+        ok(ffi::MPI_Session_init(ffi::RSMPI_INFO_NULL, ffi::RSMPI_ERRORS_RETURN, &mut session), "MPI_Session_init");
+        let code = ffi::MPI_Group_from_session_pset(session, c"mpi://nowhere".as_ptr(), &mut group);
+        assert_ne!(class(code), ffi::MPI_SUCCESS as c_int, "a group of a set that does not exist");
+        ok(ffi::MPI_Session_finalize(&mut session), "MPI_Session_finalize");
+    }
+}
+
 fn main() {
+    errors_return();
     let rounds = arg(1, 4);
     let mut me = -1;
     for number in 0..rounds {
