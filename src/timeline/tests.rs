@@ -161,6 +161,19 @@ fn polls_in_a_row_are_one_event() {
 }
 
 #[test]
+fn waits_of_several_threads_do_not_overlap() {
+    let recording = Recording::start(0, 1, 4096);
+    let now = Instant::now() + Duration::from_secs(1);
+    for (ago, lasted) in [(900, 100), (850, 60), (700, 100), (720, 10), (500, 50)] {
+        waited(0, Duration::from_micros(lasted), now - Duration::from_micros(ago) - Duration::from_secs(1));
+    }
+    let trace = recording.trace();
+    let spans: Vec<(f64, f64)> = of(&trace, "X").map(|span| (us(&span["ts"]), us(&span["dur"]))).collect();
+    assert_eq!(spans.len(), 5);
+    assert!(spans.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 0.001), "{spans:?}");
+}
+
+#[test]
 fn names_are_escaped() {
     let recording = Recording::start(0, 1, 4096);
     // SAFETY: a constant string.

@@ -8,7 +8,7 @@ use super::event::{Direction, Event, Message};
 use super::merged::Merged;
 use super::part::{Part, Timed};
 use serde_json::{json, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
@@ -89,6 +89,7 @@ impl<W: Write> Trace<W> {
             )?;
         }
         let names: Vec<String> = part.names().into_iter().map(|name| Value::from(name).to_string()).collect();
+        let mut ended: HashMap<u32, i64> = HashMap::new();
         for (i, timed) in events.iter().enumerate() {
             let (pid, tid, ts) = (facts.rank, track(timed), Micros(timed.from + shift));
             let lasts = Micros(timed.lasted);
@@ -111,6 +112,11 @@ impl<W: Write> Trace<W> {
                     ))?;
                 }
                 Event::Wait { vci, .. } | Event::Sleep { vci, .. } => {
+                    // Threads that wait at the same time are recorded as one that waits, so their waits may overlap.
+                    let before = ended.entry(tid).or_insert(i64::MIN);
+                    let (from, end) = (timed.from.max(*before), timed.from + timed.lasted);
+                    *before = from.max(end);
+                    let (ts, lasts) = (Micros(from + shift), Micros((end - from).max(0)));
                     let name = if tid % ENDPOINT == WAITS { "wait" } else { "sleep" };
                     self.event(format_args!(
                         r#""ph":"X","cat":"wait","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{lasts},"args":{{"vci":{vci}}}"#
