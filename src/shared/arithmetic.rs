@@ -69,8 +69,7 @@ unsafe fn each<T: Copy>(to: *mut u8, a: *const u8, b: *const u8, count: usize, f
 ///
 /// # Safety
 /// As [`Reduction::combine`].
-#[cfg_attr(avx512, multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2")))]
-#[cfg_attr(not(avx512), multiversion::multiversion(targets("x86_64+avx2")))]
+#[multiversion::multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2"))]
 unsafe fn combine_known(op: Op, kind: Kind, to: *mut u8, a: *const u8, b: *const u8, count: usize) -> bool {
     macro_rules! common {
         ($t:ty, $sum:expr, $product:expr) => {
