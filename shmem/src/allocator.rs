@@ -23,7 +23,7 @@ pub struct Allocator {
 impl Allocator {
     /// Creates the allocator of a range, which begins and ends at multiples of 64.
     pub fn new(range: Range<usize>) -> Allocator {
-        debug_assert!(range.start % GRAIN == 0 && range.end % GRAIN == 0);
+        debug_assert!(range.start.is_multiple_of(GRAIN) && range.end.is_multiple_of(GRAIN));
         let size = range.len();
         let mut new = Allocator { size, free: BTreeMap::new(), by_length: BTreeSet::new(), used: BTreeMap::new() };
         new.insert(range.start, size);

@@ -94,7 +94,7 @@ impl<'a> Lock<'a> {
     /// Returns the lock in this `long`. Ends the program if it is not an aligned symmetric one.
     pub fn of(pes: &'a Pes, name: &'static str, lock: *const c_long) -> Lock<'a> {
         let address = lock as usize;
-        if address % 8 != 0 {
+        if !address.is_multiple_of(8) {
             fail::call(name, format_args!("lock: {address:#x} is not a multiple of 8"));
         }
         let place = pes.locate(name, "lock", address, 8);

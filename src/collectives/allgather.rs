@@ -73,7 +73,7 @@ impl Table for Allgather {
                 (hop <= reach).then(|| Step::Receive { from, to, count, request: self.arriving(side, hop) })
             }
             // The block that has come `hop` hops arrives and goes on.
-            (2, hop) if slot % 2 == 0 => {
+            (2, hop) if slot.is_multiple_of(2) => {
                 (hop > 0 && hop <= reach).then(|| Step::Received { request: self.arriving(side, hop), count })
             }
             (2, hop) => {

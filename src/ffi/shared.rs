@@ -342,7 +342,7 @@ unsafe fn run(buffers: &mut Buffers, call: &ntbring_shared_call_t) -> Result<(),
     let element = (call.element_size as usize).max(1);
     let known = known.filter(|(_, kind)| kind.size() == element);
     let reduction = &mut Reduction { element, known, fold: &mut fold };
-    let whole = call.input_size % element as u64 == 0;
+    let whole = call.input_size.is_multiple_of(element as u64);
     let same = whole && call.input_size <= call.output_size;
     let fits = |fits: bool| if fits { Ok(()) } else { Err(argument("input and output do not fit the collective")) };
     match u32::try_from(call.kind) {

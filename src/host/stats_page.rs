@@ -127,7 +127,7 @@ impl StatsPage {
             let count = (window.load(COUNT) as usize).min(self.room());
             let words = (0..count).map(|i| window.load(WORDS + 8 * i)).collect();
             let posted = Posted { meaning: window.load(MEANING), words, time: window.load(TIME) };
-            if written % 2 == 0 && window.load(WRITTEN) == written {
+            if written.is_multiple_of(2) && window.load(WRITTEN) == written {
                 return Some(posted);
             }
             std::thread::yield_now();

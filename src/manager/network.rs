@@ -183,7 +183,7 @@ impl Network {
     fn send(&mut self, host: usize, port: u8, bytes: Vec<u8>) {
         (self.packets, self.bytes) = (self.packets + 1, self.bytes + bytes.len() as u64);
         let Some(&(cable, end)) = self.plugs.get(&(host, port)) else { return };
-        let lost = self.lossy > 0 && self.packets % self.lossy == 0;
+        let lost = self.lossy > 0 && self.packets.is_multiple_of(self.lossy);
         if self.shape.cables[cable].up && !lost {
             self.sequence += 1;
             let arrival = Arrival { cable, end: 1 - end, bytes: bytes.into() };

@@ -19,7 +19,7 @@ impl OutWindow {
     #[inline(always)]
     pub fn deposit(&self, clear: Option<usize>, offset: usize, word: u64, first: &[u8], then: ForeignBytes) -> bool {
         let len = first.len().saturating_add(then.len).saturating_add(WORD);
-        let is_word = |at: usize| at % WORD == 0 && self.region.has(at, WORD);
+        let is_word = |at: usize| at.is_multiple_of(WORD) && self.region.has(at, WORD);
         if !self.is_plain() || !is_word(offset) || !self.region.has(offset, len) || !clear.is_none_or(is_word) {
             return false;
         }

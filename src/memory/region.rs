@@ -90,7 +90,7 @@ impl Region {
     #[inline(always)]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
-        assert!(offset % 8 == 0, "a word lies at a multiple of 8");
+        assert!(offset.is_multiple_of(8), "a word lies at a multiple of 8");
         // SAFETY: the word is inside the mapping (checked), aligned (checked) and kept mapped by `_owner` for the
         // lifetime of `&self`; other processes access it only atomically.
         unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }

@@ -19,7 +19,7 @@ impl Backend for Narrow {
 
     fn create(&self, windows: Windows) -> Result<Box<dyn Fabric>, NtbError> {
         let PortCaps { window_size_align, window_max, .. } = self.0;
-        assert!(windows.bytes % window_size_align == 0, "windows of {} bytes", windows.bytes);
+        assert!(windows.bytes.is_multiple_of(window_size_align), "windows of {} bytes", windows.bytes);
         assert!(windows.bytes <= window_max, "windows of {} bytes", windows.bytes);
         Ok(Box::new(NarrowFabric { inner: Loopback.create(windows)?, caps: self.0 }))
     }
@@ -98,7 +98,7 @@ impl Port for NarrowPort {
 
     fn outgoing(&self, offset: u64, len: u64) -> Result<OutWindow, NtbError> {
         let PortCaps { window_align, window_size_align, window_max, .. } = self.caps;
-        let fits = offset % window_align == 0 && len % window_size_align == 0 && len <= window_max;
+        let fits = offset.is_multiple_of(window_align) && len.is_multiple_of(window_size_align) && len <= window_max;
         assert!(fits, "a window of {len} bytes at {offset}");
         self.inner.outgoing(offset, len)
     }

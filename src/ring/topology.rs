@@ -126,7 +126,7 @@ impl Topology {
         match right.cmp(&(self.hosts() - right)) {
             std::cmp::Ordering::Less => Side::Right,
             std::cmp::Ordering::Greater => Side::Left,
-            std::cmp::Ordering::Equal if from % 2 == 0 => Side::Right,
+            std::cmp::Ordering::Equal if from.is_multiple_of(2) => Side::Right,
             std::cmp::Ordering::Equal => Side::Left,
         }
     }

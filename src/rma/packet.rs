@@ -115,7 +115,7 @@ impl Action {
     pub fn fits(self, len: u64) -> bool {
         match self {
             Action::Put | Action::Get => true,
-            Action::Accumulate(_, kind) | Action::Fetch(_, kind) => len % kind.size() as u64 == 0,
+            Action::Accumulate(_, kind) | Action::Fetch(_, kind) => len.is_multiple_of(kind.size() as u64),
             Action::Swap => len <= SWAP_MAX,
             Action::Atomic(_, kind) => len == kind.size() as u64,
             Action::AtomicSwap => matches!(len, 4 | 8),

@@ -90,7 +90,7 @@ impl Slices {
 
 /// Returns the number of elements after which a slice may end: whole cache lines, if elements divide them.
 fn unit(element: usize) -> usize {
-    if LINE % element == 0 {
+    if LINE.is_multiple_of(element) {
         LINE / element
     } else {
         1

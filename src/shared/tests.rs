@@ -115,7 +115,7 @@ fn add(from: *const u8, to: *mut u8, count: usize) {
 /// Executes a collective of `n` numbers, and compares its result.
 fn execute(buffers: &mut Buffers, waiting: &mut dyn Waiting, kind: Kindness, n: usize, turn: usize) {
     let (members, me) = (buffers.members(), buffers.me());
-    let known = (turn % 2 == 0).then_some((Op::Sum, Kind::I32));
+    let known = turn.is_multiple_of(2).then_some((Op::Sum, Kind::I32));
     let mut fold = add;
     let mut reduction = Reduction { element: 4, known, fold: &mut fold };
     let sum =
@@ -181,7 +181,7 @@ fn execute(buffers: &mut Buffers, waiting: &mut dyn Waiting, kind: Kindness, n: 
         }
         Kindness::Reduce { root } => {
             let root = root.map(|root| root % members);
-            let (in_place, gets) = (turn % 3 == 0, root.is_none_or(|root| root == me));
+            let (in_place, gets) = (turn.is_multiple_of(3), root.is_none_or(|root| root == me));
             let mut output = if in_place { input.clone() } else { vec![-1; n] };
             let to = room(&mut output);
             // SAFETY: the bytes of the output, which are read only by the collective.
@@ -200,7 +200,7 @@ fn execute(buffers: &mut Buffers, waiting: &mut dyn Waiting, kind: Kindness, n: 
             output.iter().enumerate().for_each(|(i, &o)| assert_eq!(o, sum(&mut (0..members), begin + i)));
         }
         Kindness::Scan { inclusive } => {
-            let in_place = turn % 3 == 0;
+            let in_place = turn.is_multiple_of(3);
             let mut output = if in_place { input.clone() } else { vec![-1; n] };
             let to = room(&mut output);
             // SAFETY: the bytes of the output, which are read only by the collective.

@@ -64,7 +64,7 @@ impl<F: Family> Joined<F> {
     }
 
     fn is_understood(&mut self, end: End, offset: u64, len: usize) -> bool {
-        let is_understood = self.family.widths(offset).contains(&len) && offset % len as u64 == 0;
+        let is_understood = self.family.widths(offset).contains(&len) && offset.is_multiple_of(len as u64);
         if !is_understood {
             log::info!("{end:?}: an access of {len} bytes at {offset:#x}, where no register has this width");
             self.side(end).counts.misunderstood += 1;

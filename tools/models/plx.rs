@@ -156,7 +156,7 @@ impl Plx87 {
     fn write_register(&mut self, end: End, switch: usize, offset: u64, data: &[u8]) {
         let counts = &mut self.sides[end as usize].counts;
         counts.writes += 1;
-        let is_whole = data.len() == 4 && offset % 4 == 0;
+        let is_whole = data.len() == 4 && offset.is_multiple_of(4);
         if is_whole && self.switches[switch].write(offset, number(data) as u32) {
             counts.doorbells += u64::from(self.switches[switch].is_bell(offset));
             self.update();
@@ -170,7 +170,7 @@ impl Plx87 {
         let (switch, _) = self.place(end);
         let counts = &mut self.sides[end as usize].counts;
         counts.reads += 1;
-        let value = self.switches[switch].read(offset).filter(|_| data.len() == 4 && offset % 4 == 0);
+        let value = self.switches[switch].read(offset).filter(|_| data.len() == 4 && offset.is_multiple_of(4));
         match value {
             Some(value) => data.copy_from_slice(&value.to_le_bytes()),
             None => {

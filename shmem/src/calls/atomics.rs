@@ -19,7 +19,7 @@ fn target<W: Word>(
     let world = world(name);
     let peer = world.target(name, ctx, pe);
     let address = address as usize;
-    if address % W::SIZE != 0 {
+    if !address.is_multiple_of(W::SIZE) {
         fail::call(name, format_args!("{what}: {address:#x} is not a multiple of {}, the size of the type", W::SIZE));
     }
     (&world.pes, peer, world.pes.locate(name, what, address, W::SIZE))

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[inline(always)]
 fn word_place(world: &World, name: &'static str, word: *const u64) -> Place {
     let address = word as usize;
-    if address % 8 != 0 {
+    if !address.is_multiple_of(8) {
         fail::call(name, format_args!("sig_addr: {address:#x} is not a multiple of 8"));
     }
     world.pes.locate(name, "sig_addr", address, 8)

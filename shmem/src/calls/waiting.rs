@@ -12,7 +12,7 @@ use std::ffi::c_int;
 #[inline(always)]
 fn locate<T>(pes: &Pes, name: &'static str, values: *const T, n: usize) -> Memory {
     let address = values as usize;
-    if address % align_of::<T>() != 0 {
+    if !address.is_multiple_of(align_of::<T>()) {
         fail::call(name, format_args!("ivar: {address:#x} is not a multiple of {}", align_of::<T>()));
     }
     pes.locate(name, "ivar", address, size::<T>(name, n)).memory

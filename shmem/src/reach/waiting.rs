@@ -72,7 +72,7 @@ fn keep_waiting(pes: &Pes, memory: Memory, holds: &mut dyn FnMut() -> bool) {
 pub fn has_failed(pes: &Pes) {
     thread_local!(static FAILED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
     let failed = FAILED.with(|failed| failed.replace(failed.get().wrapping_add(1)));
-    if failed % ROUNDS[0] == 0 {
+    if failed.is_multiple_of(ROUNDS[0]) {
         pes.link.poll();
         give_way();
     } else if OVERSUBSCRIBED.load(Ordering::Relaxed) {

@@ -51,7 +51,7 @@ impl Polls {
     #[inline(always)]
     pub fn begin(&mut self, is_spinning: impl FnOnce() -> bool) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.looks % THOROUGH_EVERY == 0 || !is_spinning()
+        self.looks.is_multiple_of(THOROUGH_EVERY) || !is_spinning()
     }
 
     /// True if each poll must look for transit traffic.
@@ -73,7 +73,7 @@ impl Polls {
     #[inline]
     pub fn found_nothing(&mut self) -> Due {
         self.fruitless = self.fruitless.wrapping_add(1);
-        let every = |n| self.fruitless % n == 0;
+        let every = |n| self.fruitless.is_multiple_of(n);
         Due { stalled: every(ASK_EVERY), tested: every(TESTS), glance: every(GLANCE_EVERY) }
     }
 }

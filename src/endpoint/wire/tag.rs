@@ -59,7 +59,7 @@ pub fn plain(meta: u16) -> (Head, usize) {
 /// Returns the tag's `meta` for a message that needs no extension; None if it needs one.
 #[inline]
 pub fn plain_meta(head: Head, header: usize) -> Option<u16> {
-    let plain = header % 8 == 0 && header / 8 <= HEADER_WORDS_MAX;
+    let plain = header.is_multiple_of(8) && header / 8 <= HEADER_WORDS_MAX;
     plain.then_some(head.handler | ((header / 8) as u16) << 6)
 }
 

@@ -18,7 +18,9 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 /// Formats a time so that [`time`] parses it without loss.
 pub(super) fn show(time: Duration) -> String {
     let ns = time.as_nanos();
-    let unit = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)].into_iter().find(|(_, scale)| ns % scale == 0);
+    let unit = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+        .into_iter()
+        .find(|(_, scale)| ns.is_multiple_of(*scale));
     let (unit, scale) = unit.unwrap_or(("ns", 1));
     format!("{}{unit}", ns / scale)
 }

@@ -62,7 +62,7 @@ impl<'a> Line<'a> {
             let value = memory();
             let found = if self.latest() <= seen { value } else { self.as_of(clock(), value) };
             // The value is consistent if the account was not changed meanwhile (seqlock).
-            if turn > RETRIES || changes % 2 == 0 && self.load(0) == changes {
+            if turn > RETRIES || changes.is_multiple_of(2) && self.load(0) == changes {
                 return found;
             }
             pause(turn);

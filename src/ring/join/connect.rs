@@ -45,7 +45,7 @@ impl Connect<'_> {
     fn link(&self, side: Side, port: Arc<dyn Port>, offset: u64) -> Result<Link, JoinError> {
         let neighbour = self.topology.neighbour(self.host, side);
         let caps = port.caps();
-        if offset % caps.window_align != 0 || caps.window_for(self.window) != Some(self.window) {
+        if !offset.is_multiple_of(caps.window_align) || caps.window_for(self.window) != Some(self.window) {
             let what = format!(
                 "they cannot map the {} bytes at {offset} of the neighbour host {neighbour}: windows begin at \
                  multiples of {}, are multiples of {} and have at most {} bytes (NTBRING_WINDOW)",

@@ -40,7 +40,7 @@ impl<'a> Simulation<'a> {
         let layout = Layout::new(plan.protocol.lane as usize, packet, used, LANE_MEMORY)?;
         let kind = |link: usize| match net.form().peer(link / PORTS, link % PORTS) {
             // A cable has the kind that belongs to the host to its left.
-            Some((peer, _)) if link % PORTS % 2 == 0 => peer % plan.links.len(),
+            Some((peer, _)) if (link % PORTS).is_multiple_of(2) => peer % plan.links.len(),
             _ => link / PORTS % plan.links.len(),
         };
         let link = |n| Link { up: true, free: 0, busy: 0, held: Vec::new(), kind: kind(n) };

@@ -151,7 +151,7 @@ impl Chip for Amd {
     }
 
     fn set_translation(&self, iova: u64, size: u64) -> Result<(), PciError> {
-        assert!(iova % 4096 == 0 && size <= self.window.size, "a translation of {size} bytes to {iova:#x}");
+        assert!(iova.is_multiple_of(4096) && size <= self.window.size, "a translation of {size} bytes to {iova:#x}");
         let [(translation, at), (limit, limit_at)] = self.range();
         let write = |name, at, value| self.device.write_checked(name, (at, Width::Qword), value, NO_ROOM);
         let set = || {

@@ -149,7 +149,7 @@ impl<G: Generation> Chip for Xeon<G> {
     }
 
     fn set_translation(&self, iova: u64, size: u64) -> Result<(), PciError> {
-        let is_aligned = iova % self.limits().iova_align == 0;
+        let is_aligned = iova.is_multiple_of(self.limits().iova_align);
         assert!(is_aligned && size <= self.window.size, "a translation of {size} bytes to {iova:#x}");
         let number = self.number();
         let ([base, limit], Incoming { base: base_at, limit: limit_at, .. }) = (G::NAMES[number], &INCOMING[number]);

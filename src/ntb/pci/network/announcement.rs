@@ -68,7 +68,7 @@ impl Announcement {
         let ports = ntbring_ntb::PortIndex::MAX_PORTS;
         let is_port = |port: u8| usize::from(port) < ports;
         let is_way = |circuit: &Circuit| {
-            (1..=STEPS_MAX).contains(&circuit.steps.len()) && circuit.id % 2 == 0 && circuit.id != 0
+            (1..=STEPS_MAX).contains(&circuit.steps.len()) && circuit.id.is_multiple_of(2) && circuit.id != 0
         };
         self.host != 0
             && self.cables.len() <= ports

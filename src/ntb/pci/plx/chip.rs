@@ -177,7 +177,7 @@ impl Chip for Plx {
 
     fn set_translation(&self, iova: u64, size: u64) -> Result<(), PciError> {
         let incoming = self.setup.incoming;
-        assert!(iova % incoming == 0 && size <= incoming, "a translation of {size} bytes to {iova:#x}");
+        assert!(iova.is_multiple_of(incoming) && size <= incoming, "a translation of {size} bytes to {iova:#x}");
         self.setup.translate(&self.other(), iova, size).map_err(|(register, found, written)| {
             self.clear_translation();
             let help = "The switch has another set-up than its registers say";
