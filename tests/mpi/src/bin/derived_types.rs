@@ -154,7 +154,8 @@ struct Particle {
 }
 
 fn derived(job: &Job, count: usize, shift: i32) {
-    let particle = |rank: i32, i: usize| Particle { id: i as u16, place: [rank as f64, i as f64, 0.5], flags: (i as u8, i % 3 == 0) };
+    let particle =
+        |rank: i32, i: usize| Particle { id: i as u16, place: [rank as f64, i as f64, 0.5], flags: (i as u8, i.is_multiple_of(3)) };
     let mine: Vec<Particle> = (0..count).map(|i| particle(job.rank, i)).collect();
     let (to, from) = (job.world.process_at_rank(job.ahead(shift)), job.world.process_at_rank(job.ahead(-shift)));
     let (got, _) = mpi::request::scope(|scope| {

@@ -92,7 +92,7 @@ fn reduce(comm: &SimpleCommunicator, turn: u64, len: usize, to_all: bool, in_pla
     let in_place = in_place && is_there;
     let mine: Vec<u32> = (0..len).map(|i| number(turn, comm.rank(), 0, i)).collect();
     let mut all = if in_place { mine.clone() } else { vec![GAP; if is_there { len } else { 0 }] };
-    let greatest = turn % 3 == 0;
+    let greatest = turn.is_multiple_of(3);
     // SAFETY: the buffers that are accessed hold `len` numbers each.
     let code = unsafe {
         let from = if in_place { raw::in_place() } else { mine.as_ptr().cast() };
@@ -113,7 +113,7 @@ fn reduce(comm: &SimpleCommunicator, turn: u64, len: usize, to_all: bool, in_pla
 
 fn gather(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_place: bool) {
     let (me, ranks) = (comm.rank(), comm.size() as usize);
-    let mut mine = Numbers::new(len, 1, turn % 2 == 0);
+    let mut mine = Numbers::new(len, 1, turn.is_multiple_of(2));
     mine.set(0, |i| number(turn, me, 0, i));
     let mut all = Numbers::new(len, ranks, gaps);
     if in_place {
@@ -132,7 +132,7 @@ fn gather(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_place
 
 fn exchange(comm: &SimpleCommunicator, turn: u64, len: usize, gaps: bool, in_place: bool) {
     let (me, ranks) = (comm.rank(), comm.size() as usize);
-    let (mut out, mut into) = (Numbers::new(len, ranks, turn % 2 == 0), Numbers::new(len, ranks, gaps));
+    let (mut out, mut into) = (Numbers::new(len, ranks, turn.is_multiple_of(2)), Numbers::new(len, ranks, gaps));
     for to in 0..ranks {
         let numbers = if in_place { &mut into } else { &mut out };
         numbers.set(to, |i| number(turn, me, to as i32, i));

@@ -58,7 +58,7 @@ fn rows_and_vectors(job: &Job, w: &Window) {
     for target in 0..job.size {
         let (ones, mut before) = ([1; SLOT], [-1; SLOT]);
         w.get_accumulate(op("sum"), &ones, &mut before, third, target, slot, sixteen);
-        let expected = |i: usize| if i % 3 == 0 && i < 48 { 0 } else { -1 };
+        let expected = |i: usize| if i.is_multiple_of(3) && i < 48 { 0 } else { -1 };
         before.iter().enumerate().for_each(|(i, x)| assert_eq!(*x, expected(i), "get_accumulate: number {i}"));
         w.get_accumulate(op("max"), &ones, &mut before, row(SLOT), target, slot, row(SLOT));
         assert_eq!((before[0], before[1]), (1, value(me, target, 1)), "get_accumulate of a row");
