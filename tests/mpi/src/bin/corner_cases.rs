@@ -1,6 +1,6 @@
 //! Corners of the standard that few programs touch: what the status of a receive from nobody says, messages and element
-//! counts of pair types, a reduction in place with unequal counts, Cartesian topologies without dimensions, generalized
-//! requests that are freed early, structs in the format external32, and long values of an info.
+//! counts of pair types, a reduction in place with unequal counts, generalized requests that are freed early, structs in the
+//! format external32, and long values of an info.
 
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -108,25 +108,6 @@ fn overlapping_results(job: &Job, first: usize, others: usize) {
     }
 }
 
-/// Keeps no dimension of a Cartesian topology: each process must get a communicator of its own.
-fn no_dimensions(job: &Job) {
-    // SAFETY: the constant is never written.
-    let mut cart = unsafe { ffi::RSMPI_COMM_NULL };
-    let (mut alone, mut size, mut dims) = (cart, 0, -1);
-    // SAFETY: the arrays have one element, as there is one dimension; communicators are freed once.
-    unsafe {
-        let code = ffi::MPI_Cart_create(job.world.as_raw(), 1, &job.size, &0, 0, &mut cart);
-        raw::ok(code, "MPI_Cart_create");
-        raw::ok(ffi::MPI_Cart_sub(cart, &0, &mut alone), "MPI_Cart_sub");
-        assert_ne!(alone, ffi::RSMPI_COMM_NULL, "no communicator");
-        raw::ok(ffi::MPI_Comm_size(alone, &mut size), "MPI_Comm_size");
-        raw::ok(ffi::MPI_Cartdim_get(alone, &mut dims), "MPI_Cartdim_get");
-        raw::ok(ffi::MPI_Comm_free(&mut alone), "MPI_Comm_free");
-        raw::ok(ffi::MPI_Comm_free(&mut cart), "MPI_Comm_free");
-    }
-    assert_eq!((size, dims), (1, 0), "processes and dimensions");
-}
-
 /// Calls of the generalized request's `free_fn`.
 static FREED: AtomicU32 = AtomicU32::new(0);
 
@@ -219,7 +200,6 @@ fn main() {
     for (first, others) in [(0, 3), (1, 200), (0, 70_000), (5, 150_000)] {
         overlapping_results(&job, first, others);
     }
-    no_dimensions(&job);
     generalized_requests();
     external_structs();
     long_values();
