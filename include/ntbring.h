@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 26
+#define NTBRING_ABI_VERSION 27
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -743,13 +743,14 @@ void ntbring_pmi_unlock(void);
  * the process manager wants none. It reports the record's contents if the process fails. */
 char *ntbring_pmi_call_record(void);
 
-/* The calls of the application in the timeline (NTBRING_TIMELINE). ntbring_timeline_begin returns a
- * time stamp; 0 while no timeline is on, which an endpoint can begin only in ntbring_connect and end
- * only in ntbring_linger or ntbring_close. ntbring_timeline_end records a call of a function that
- * began at that time stamp and ends now; function must never change. Of messages whose handler is
- * charged (ntbring_job_t), the timeline shows bytes 4 to 7 of the header as their tag. Any thread may
- * call both at any time. */
-uint64_t ntbring_timeline_begin(void);
+/* The calls of the application in the timeline (NTBRING_TIMELINE), which an endpoint can begin only in
+ * ntbring_connect and end only in ntbring_linger or ntbring_close. While it is on, ntbring_timeline_begin
+ * is to be called when a function begins, and returns 0 if calls of that function are not recorded;
+ * otherwise a value for ntbring_timeline_end, to be called when the function ends. function is its name
+ * and must never change. Of messages whose handler is charged (ntbring_job_t), the timeline shows bytes
+ * 4 to 7 of the header as their tag. Any thread may call these functions at any time. */
+int ntbring_timeline_is_on(void);
+uint64_t ntbring_timeline_begin(const char *function);
 void ntbring_timeline_end(const char *function, uint64_t begin);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,

@@ -12,9 +12,9 @@ char *MPIR_last_call = unread_call;
 /* The calls of MPI functions in the timeline */
 bool MPIR_timeline_is_on = false;
 
-uint64_t MPIR_Timeline_begin(void)
+uint64_t MPIR_Timeline_begin(const char *function)
 {
-    return ntbring_timeline_begin();
+    return ntbring_timeline_begin(function);
 }
 
 void MPIR_Timeline_end(const char *function, uint64_t begin)

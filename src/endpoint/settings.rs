@@ -5,6 +5,7 @@ use ntbring_ntb::LinkSettings;
 use ntbring_ring::{JoinSettings, RingSettings};
 use ntbring_settings::parse::{bytes, number, path, signal, text, within};
 use ntbring_settings::{environment, Loaded, Row, Setting, SettingError, Table, TunedFile};
+use ntbring_timeline::Calls;
 use ntbring_zerocopy::{Limits, SingleCopy};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -26,6 +27,8 @@ pub struct EndpointSettings {
     pub timeline: Option<PathBuf>,
     /// Number of events of the timeline for which each rank has room.
     pub timeline_events: usize,
+    /// The calls of MPI functions that the timeline shows.
+    pub timeline_calls: Calls,
     /// Signal on which a rank writes its state to stderr.
     pub dump_signal: Option<i32>,
     /// Filter of the log, in env_logger's syntax.
@@ -42,6 +45,7 @@ impl Default for EndpointSettings {
             stats: None,
             timeline: None,
             timeline_events: 256 << 10,
+            timeline_calls: Calls::Coarse,
             dump_signal: None,
             log: None,
         }
@@ -164,6 +168,27 @@ pub const ROWS: &[Row<EndpointSettings>] = &[
         },
         parse: |s, v| {
             s.timeline_events = within(bytes(v)?, 4 << 10, 64 << 20)? as usize;
+            Ok(())
+        },
+    },
+    Row {
+        setting: Setting {
+            name: "NTBRING_TIMELINE_CALLS",
+            default: "coarse",
+            unit: "choice",
+            allowed: "coarse or all",
+            shared: false,
+            meaning:
+                "MPI calls in the timeline; coarse: collectives, windows' synchronisation, files, communicators, and \
+                      waits in all other calls; all: each send, receive, test, put and query, too",
+            tunable: false,
+        },
+        parse: |s, v| {
+            s.timeline_calls = match v {
+                "coarse" => Calls::Coarse,
+                "all" => Calls::All,
+                _ => return Err("it is coarse or all".into()),
+            };
             Ok(())
         },
     },

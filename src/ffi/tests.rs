@@ -27,7 +27,7 @@ use super::shared::{
     ntbring_can_share, ntbring_found, ntbring_relay, ntbring_shared_create, ntbring_shared_free, ntbring_shared_open,
     ntbring_shared_run, ntbring_shared_seal, ntbring_wake,
 };
-use super::timeline::{ntbring_timeline_begin, ntbring_timeline_end};
+use super::timeline::{ntbring_timeline_begin, ntbring_timeline_end, ntbring_timeline_is_on};
 use super::variables::{ntbring_count, ntbring_counter, ntbring_setting};
 use super::writers::{
     ntbring_is_writable, ntbring_writer_free, ntbring_writer_is_intact, ntbring_writer_open, ntbring_writer_reach,
@@ -145,7 +145,8 @@ same_type! {
     ntbring_pmi_call_record: unsafe extern "C" fn() -> *mut c_char,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
-    ntbring_timeline_begin: unsafe extern "C" fn() -> u64,
+    ntbring_timeline_is_on: unsafe extern "C" fn() -> i32,
+    ntbring_timeline_begin: unsafe extern "C" fn(*const c_char) -> u64,
     ntbring_timeline_end: unsafe extern "C" fn(*const c_char, u64),
 }
 

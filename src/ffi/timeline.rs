@@ -6,7 +6,7 @@ use ::ntbring_endpoint::Settings;
 use ntbring_ring::join::Card;
 use ntbring_ring::Membership;
 use ntbring_timeline::{Job, Stopped};
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -39,6 +39,7 @@ impl Timeline {
             ranks: members.topology().size() as u32,
             host: members.host() as u32,
             tagged,
+            calls: settings.endpoint.timeline_calls,
         };
         match ntbring_timeline::start(&job) {
             Ok(()) => Some(Timeline { on: true, stopped: None }),
@@ -90,10 +91,20 @@ impl Drop for Timeline {
     }
 }
 
-/// Returns a time stamp if a timeline is on. See `include/ntbring.h`.
+/// Returns 1 while a timeline is on, and 0 otherwise. See `include/ntbring.h`.
 #[no_mangle]
-pub extern "C" fn ntbring_timeline_begin() -> u64 {
-    ntbring_timeline::begin()
+pub extern "C" fn ntbring_timeline_is_on() -> c_int {
+    ntbring_timeline::is_on().into()
+}
+
+/// Notes that a function is called. See `include/ntbring.h`.
+///
+/// # Safety
+/// `function` must be a string that never changes.
+#[no_mangle]
+pub unsafe extern "C" fn ntbring_timeline_begin(function: *const c_char) -> u64 {
+    // SAFETY: the caller guarantees such a string.
+    unsafe { ntbring_timeline::called(function) }
 }
 
 /// Records a call. See `include/ntbring.h`.
@@ -104,7 +115,7 @@ pub extern "C" fn ntbring_timeline_begin() -> u64 {
 pub unsafe extern "C" fn ntbring_timeline_end(function: *const c_char, begin: u64) {
     guard(|| {
         // SAFETY: the caller guarantees such a string.
-        unsafe { ntbring_timeline::called(function, begin) };
+        unsafe { ntbring_timeline::ended(function, begin) };
         Ok(NTBRING_OK as i32)
     });
 }

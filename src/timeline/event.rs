@@ -58,6 +58,9 @@ pub struct Message {
     pub number: u32,
 }
 
+/// The name of no function.
+pub const NO_NAME: u16 = u16::MAX;
+
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -91,6 +94,8 @@ pub enum Event {
         ago: u64,
         /// Index of the endpoint.
         vci: u8,
+        /// Number of the name of the function that waits, or [`NO_NAME`].
+        name: u16,
     },
     /// A sleep that has just ended.
     Sleep {
@@ -139,7 +144,7 @@ impl Event {
             }
             Event::Hop { src, dst, bytes, right } => [stamp, word(HOP, right.into(), 0, dst), bytes, src.into()],
             Event::Call { name, lasted, calls } => [stamp, word(CALL, 0, name, 0), lasted, calls],
-            Event::Wait { lasted, ago, vci } => [stamp, word(WAIT, vci, 0, 0), lasted, ago],
+            Event::Wait { lasted, ago, vci, name } => [stamp, word(WAIT, vci, name, 0), lasted, ago],
             Event::Sleep { lasted, vci } => [stamp, word(SLEEP, vci, 0, 0), lasted, 0],
             Event::Payload { direction, peer, bytes, lasted } => {
                 let kind = if direction == Direction::Out { PAYLOAD_OUT } else { PAYLOAD_IN };
@@ -163,7 +168,7 @@ impl Event {
             RECEIVED => Event::Message(Direction::In, message()?),
             HOP => Event::Hop { src: third as u32, dst: peer, bytes: second, right: detail != 0 },
             CALL => Event::Call { name: more, lasted: second, calls: third },
-            WAIT => Event::Wait { lasted: second, ago: third, vci: detail },
+            WAIT => Event::Wait { lasted: second, ago: third, vci: detail, name: more },
             SLEEP => Event::Sleep { lasted: second, vci: detail },
             PAYLOAD_OUT => Event::Payload { direction: Direction::Out, peer, bytes: second, lasted: third },
             PAYLOAD_IN => Event::Payload { direction: Direction::In, peer, bytes: second, lasted: third },

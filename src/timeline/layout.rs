@@ -2,7 +2,7 @@
 //! order of the machine.
 
 /// The first word of a part: its name and version.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"ntbtime\x01");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"ntbtime\x02");
 
 /// Bytes before the blocks.
 pub const HEADER_BYTES: usize = 64 << 10;

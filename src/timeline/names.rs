@@ -6,18 +6,75 @@ use std::ffi::{c_char, CStr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
-/// A name in the table: its number, and a flag.
+/// A name in the table: its number, and what is recorded of the function's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name {
     /// Number in the table.
     pub number: u16,
     /// True for functions that programs call in loops until something has happened: calls in a row are one event.
     pub polls: bool,
+    /// True for functions that are called rarely compared to messages: see [`super::Calls::Coarse`].
+    pub coarse: bool,
 }
 
 /// Functions that programs call in loops until something has happened, or that only tell the time.
 const POLLS: [&str; 7] =
     ["MPI_Test", "MPI_Iprobe", "MPI_Improbe", "MPI_Request_get_status", "MPI_Parrived", "MPI_Win_test", "MPI_Wtime"];
+
+/// Beginnings of the names of functions that are coarse, after `MPI_`: collectives, those that synchronise windows, files,
+/// and communicators that come and go.
+const COARSE: [&str; 24] = [
+    "Abort",
+    "Allgather",
+    "Allreduce",
+    "Alltoall",
+    "Barrier",
+    "Bcast",
+    "Cart_",
+    "Comm_accept",
+    "Comm_connect",
+    "Comm_create",
+    "Comm_disconnect",
+    "Comm_dup",
+    "Comm_free",
+    "Comm_idup",
+    "Comm_spawn",
+    "Comm_split",
+    "Exscan",
+    "File_",
+    "Gather",
+    "Intercomm_",
+    "Neighbor_",
+    "Reduce",
+    "Scan",
+    "Scatter",
+];
+
+/// Beginnings of more of them.
+const WINDOWS: [&str; 12] = [
+    "Win_allocate",
+    "Win_complete",
+    "Win_create",
+    "Win_fence",
+    "Win_flush",
+    "Win_free",
+    "Win_lock",
+    "Win_post",
+    "Win_start",
+    "Win_sync",
+    "Win_unlock",
+    "Win_wait",
+];
+
+/// Returns true if a function of this name is coarse.
+fn is_coarse(name: &str) -> bool {
+    let name = name.trim_start_matches("MPI_").trim_start_matches("MPIX_");
+    // Nonblocking collectives have the names of blocking ones after an I.
+    let mut blocking = name.strip_prefix('I').unwrap_or_default().to_string();
+    blocking.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+    let is = |start: &&str| name.starts_with(start) || blocking.starts_with(start);
+    name != "Reduce_local" && COARSE.iter().chain(&WINDOWS).any(is)
+}
 
 /// The names that a process has recorded so far.
 #[derive(Default)]
@@ -53,8 +110,61 @@ impl Names {
             header[(FACTS_BYTES + number * NAME_BYTES) / 8 + i].store(word, Ordering::Relaxed);
         }
         header[fact::NAMES].store(number as u64 + 1, Ordering::Release);
-        let name = Name { number: number as u16, polls: POLLS.iter().any(|start| text.starts_with(start)) };
+        let polls = POLLS.iter().any(|start| text.starts_with(start));
+        let name = Name { number: number as u16, polls, coarse: is_coarse(&text) };
         known.insert(function as usize, name);
         name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_coarse;
+
+    #[test]
+    fn functions_are_coarse_by_their_names() {
+        for name in [
+            "Barrier",
+            "Ibcast",
+            "Ialltoallw_c",
+            "Ineighbor_allgather",
+            "Iscan",
+            "Allreduce_init",
+            "Win_fence",
+            "Win_lock_all",
+            "Win_flush_local",
+            "File_write_at_all",
+            "Comm_split",
+            "Comm_idup",
+            "Intercomm_merge",
+        ] {
+            assert!(is_coarse(&format!("MPI_{name}")), "{name}");
+        }
+        for name in [
+            "Send",
+            "Isend",
+            "Irecv",
+            "Sendrecv",
+            "Wait",
+            "Waitall",
+            "Test",
+            "Iprobe",
+            "Imrecv",
+            "Start",
+            "Put",
+            "Rget",
+            "Accumulate",
+            "Comm_rank",
+            "Comm_get_attr",
+            "Win_test",
+            "Win_get_group",
+            "Reduce_local",
+            "Init",
+            "Type_commit",
+            "Get_count",
+            "Wtime",
+        ] {
+            assert!(!is_coarse(&format!("MPI_{name}")), "{name}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The functions that record events. Each of them does nothing while no timeline is on.
 
-use super::event::{Direction, Event, Message};
+use super::event::{Direction, Event, Message, NO_NAME};
+use super::layout::EVENT_WORDS;
 use super::names::Name;
-use super::recorder::{current, Filling, Recorder, CURRENT};
+use super::recorder::{current, Calls, Filling, Recorder, CURRENT};
 use std::cell::Cell;
 use std::ffi::c_char;
 use std::ptr::{from_ref, null};
@@ -15,7 +16,7 @@ const SOON: u64 = 4096;
 /// Number of functions that a thread finds without the table of names.
 const FOUND: usize = 64;
 
-/// The state of a thread that records.
+/// The block that a thread is filling.
 #[derive(Clone, Copy)]
 struct Cursor {
     /// The part that the block belongs to.
@@ -23,34 +24,49 @@ struct Cursor {
     block: Option<Filling>,
 }
 
+/// The state of a thread that records. It has no destructor, so that every access is a plain one.
 struct Thread {
     cursor: Cell<Cursor>,
+    /// The name of the function that was called last.
+    inside: Cell<*const c_char>,
     /// Names found before, by address.
     found: [Cell<(usize, Name)>; FOUND],
     /// The part to which these names belong.
     found_in: Cell<*const Recorder>,
     number: Cell<u64>,
     process: Cell<u32>,
+    /// True once the thread is ending, and records nothing any more.
+    ended: Cell<bool>,
 }
 
 thread_local! {
     static THREAD: Thread = const {
         Thread {
             cursor: Cell::new(Cursor { of: null(), block: None }),
-            found: [const { Cell::new((0, Name { number: 0, polls: false })) }; FOUND],
+            inside: Cell::new(null()),
+            found: [const { Cell::new((0, Name { number: 0, polls: false, coarse: false })) }; FOUND],
             found_in: Cell::new(null()),
             number: Cell::new(0),
             process: Cell::new(0),
+            ended: Cell::new(false),
         }
     };
+    static AT_END: AtEnd = const { AtEnd };
 }
 
-impl Drop for Thread {
+/// Gives the block of an ending thread up.
+struct AtEnd;
+
+impl Drop for AtEnd {
     fn drop(&mut self) {
-        // In a process that was forked the block is still the parent's.
-        if let Some(block) = self.cursor.get().block.filter(|_| self.process.get() == std::process::id()) {
-            block.close();
-        }
+        THREAD.with(|thread| {
+            thread.ended.set(true);
+            let Cursor { block, .. } = thread.cursor.replace(Cursor { of: null(), block: None });
+            // In a process that was forked the block is still the parent's.
+            if let Some(block) = block.filter(|_| thread.process.get() == std::process::id()) {
+                block.close();
+            }
+        });
     }
 }
 
@@ -59,26 +75,34 @@ impl Thread {
     #[inline(always)]
     fn put(&self, recorder: &'static Recorder, stamp: u64, event: Event) {
         let mut cursor = self.cursor.get();
-        if cursor.of != from_ref(recorder) || cursor.block.is_none_or(|block| block.is_full()) {
-            cursor = self.turn_over(recorder, cursor);
+        let words = event.words(stamp);
+        let is_done = match &mut cursor.block {
+            Some(block) if cursor.of == from_ref(recorder) => block.put(words),
+            _ => false,
+        };
+        if is_done {
+            self.cursor.set(cursor);
+        } else {
+            self.turn_over(recorder, words);
         }
-        match &mut cursor.block {
-            Some(block) => block.put(event.words(stamp)),
-            None => recorder.lose(1),
-        }
-        self.cursor.set(cursor);
     }
 
-    /// Gives the block up and claims another one.
+    /// Gives the block up, claims another one, and adds an event to it.
     #[cold]
-    fn turn_over(&self, recorder: &'static Recorder, cursor: Cursor) -> Cursor {
+    #[inline(never)]
+    fn turn_over(&self, recorder: &'static Recorder, event: [u64; EVENT_WORDS]) {
         static THREADS: AtomicU64 = AtomicU64::new(0);
-        cursor.block.into_iter().for_each(Filling::close);
-        if self.number.get() == 0 {
+        self.cursor.get().block.into_iter().for_each(Filling::close);
+        if self.number.get() == 0 && AT_END.try_with(|_| ()).is_ok() {
             self.number.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
             self.process.set(std::process::id());
         }
-        Cursor { of: recorder, block: recorder.claim(self.number.get()) }
+        let may = self.number.get() != 0 && !self.ended.get();
+        let mut block = if may { recorder.claim(self.number.get()) } else { None };
+        if !block.as_mut().is_some_and(|block| block.put(event)) {
+            recorder.lose(1);
+        }
+        self.cursor.set(Cursor { of: recorder, block });
     }
 
     /// Returns the name of a function.
@@ -129,8 +153,7 @@ pub fn is_on() -> bool {
 #[inline(always)]
 fn put(event: impl FnOnce() -> Event) {
     if let Some(recorder) = current() {
-        // A thread that is ending records nothing any more.
-        let _ = THREAD.try_with(|thread| thread.put(recorder, recorder.clock.stamp(), event()));
+        THREAD.with(|thread| thread.put(recorder, recorder.clock.stamp(), event()));
     }
 }
 
@@ -140,7 +163,7 @@ fn put(event: impl FnOnce() -> Event) {
 #[inline(never)]
 pub fn sent(at: u64, message: Message) {
     if let Some(recorder) = current().filter(|_| at != 0) {
-        let _ = THREAD.try_with(|thread| thread.put(recorder, at, Event::Message(Direction::Out, message)));
+        THREAD.with(|thread| thread.put(recorder, at, Event::Message(Direction::Out, message)));
     }
 }
 
@@ -163,9 +186,20 @@ pub fn has_moved(direction: Direction, peer: u32, bytes: u64, since: Instant) {
     put(|| Event::Payload { direction, peer, bytes, lasted: nanoseconds(since.elapsed()) });
 }
 
-/// Records a wait of endpoint `vci` that began at `first` and ended at `last`.
+/// Records a wait of endpoint `vci` that has lasted so long and ended then, in the function that this thread has called
+/// last.
 pub fn waited(vci: u8, lasted: Duration, ended: Instant) {
-    put(|| Event::Wait { lasted: nanoseconds(lasted), ago: nanoseconds(ended.elapsed()), vci });
+    let Some(recorder) = current() else { return };
+    THREAD.with(|thread| {
+        let function = thread.inside.get();
+        let name = match function.is_null() {
+            true => NO_NAME,
+            // SAFETY: [`called`] has got it, whose caller upholds the contract.
+            false => unsafe { thread.name(recorder, function) }.number,
+        };
+        let (lasted, ago) = (nanoseconds(lasted), nanoseconds(ended.elapsed()));
+        thread.put(recorder, recorder.clock.stamp(), Event::Wait { lasted, ago, vci, name });
+    });
 }
 
 /// Records a sleep of endpoint `vci` that has just ended.
@@ -173,21 +207,40 @@ pub fn slept(vci: u8, lasted: Duration) {
     put(|| Event::Sleep { lasted: nanoseconds(lasted), vci });
 }
 
-/// Returns a time stamp for [`called`] and [`sent`]; 0 if no timeline is on.
+/// Returns a time stamp for [`sent`]; 0 if no timeline is on.
 #[inline(always)]
 pub fn begin() -> u64 {
     current().map_or(0, |recorder| recorder.clock.stamp())
 }
 
-/// Records a call of a function that began at `begin` and ends now. Calls in a row of a function that programs call in
-/// loops, such as MPI_Test, are one event.
+/// Notes that this thread has called a function. Returns a time stamp for [`ended`] if the call is to be recorded; 0 if
+/// not, or if no timeline is on.
 ///
 /// # Safety
 /// `function` must be the name of the function, a string that ends with a zero byte and never changes.
-pub unsafe fn called(function: *const c_char, begin: u64) {
+pub unsafe fn called(function: *const c_char) -> u64 {
+    let Some(recorder) = current() else { return 0 };
+    THREAD.with(|thread| {
+        thread.inside.set(function);
+        // SAFETY: the caller upholds the contract.
+        let is_shown = recorder.calls == Calls::All || unsafe { thread.name(recorder, function) }.coarse;
+        if is_shown {
+            recorder.clock.stamp()
+        } else {
+            0
+        }
+    })
+}
+
+/// Records a call of a function that began at `begin` ([`called`]) and ends now. Calls in a row of a function that
+/// programs call in loops, such as MPI_Test, are one event.
+///
+/// # Safety
+/// As [`called`].
+pub unsafe fn ended(function: *const c_char, begin: u64) {
     let Some(recorder) = current().filter(|_| begin != 0) else { return };
     let end = recorder.clock.stamp();
-    let _ = THREAD.try_with(|thread| {
+    THREAD.with(|thread| {
         // SAFETY: the caller upholds the contract.
         let name = unsafe { thread.name(recorder, function) };
         if !(name.polls && thread.extend(recorder, name, begin, end)) {

@@ -40,6 +40,19 @@ pub struct Job<'a> {
     pub host: u32,
     /// Handlers whose messages have a tag, one bit each.
     pub tagged: u64,
+    /// The calls that are recorded.
+    pub calls: Calls,
+}
+
+/// The calls that a timeline shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// Collectives, synchronisation of windows, files, and communicators that come and go: all that is called rarely
+    /// compared to messages. Of other calls waits are recorded, with their names.
+    #[default]
+    Coarse,
+    /// All calls.
+    All,
 }
 
 /// A part that cannot be recorded.
@@ -69,6 +82,7 @@ pub enum StartError {
 /// The part that a process records.
 pub struct Recorder {
     pub(super) clock: Clock,
+    pub(super) calls: Calls,
     words: &'static [AtomicU64],
     blocks: u64,
     pub(super) names: Names,
@@ -184,7 +198,13 @@ impl Recorder {
         // SAFETY: the mapping is never unmapped, begins at a page, has been zeroed by the kernel, and is as long as the
         // slice; it is accessed only by atomic operations.
         let words = unsafe { std::slice::from_raw_parts(map.as_ptr().cast::<AtomicU64>(), map.len() / 8) };
-        let recorder = Recorder { clock: Clock::of_machine(), words, blocks: blocks as u64, names: Names::default() };
+        let recorder = Recorder {
+            clock: Clock::of_machine(),
+            calls: job.calls,
+            words,
+            blocks: blocks as u64,
+            names: Names::default(),
+        };
         let set = |fact: usize, value: u64| words[fact].store(value, Ordering::Relaxed);
         set(fact::JOB, job.job);
         set(fact::RANK, job.rank.into());
@@ -227,7 +247,7 @@ impl Recorder {
         for _ in 0..self.blocks {
             let claim = self.words[fact::CLAIMS].fetch_add(1, Ordering::Relaxed);
             let at = HEADER_BYTES / 8 + (claim % self.blocks) as usize * BLOCK_WORDS;
-            let words = &self.words[at..at + BLOCK_WORDS];
+            let words: &'static Block = self.words[at..].first_chunk()?;
             let before = words[block::STATE].load(Ordering::Relaxed);
             let (old, state) = (State::of(before), State { claim: claim + 1, count: 0, open: true });
             if old.open
@@ -250,31 +270,28 @@ impl Recorder {
     }
 }
 
+/// The words of a block.
+type Block = [AtomicU64; BLOCK_WORDS];
+
 /// A block that a thread is filling.
 #[derive(Clone, Copy)]
 pub(super) struct Filling {
-    words: &'static [AtomicU64],
+    words: &'static Block,
     state: State,
 }
 
 impl Filling {
-    /// True if there is no room for another event.
+    /// Adds an event. Returns false if there is no room for it.
     #[inline(always)]
-    pub fn is_full(&self) -> bool {
-        self.state.count >= BLOCK_EVENTS
-    }
-
-    /// Adds an event; the block must have room.
-    #[inline(always)]
-    pub fn put(&mut self, event: [u64; EVENT_WORDS]) {
+    pub fn put(&mut self, event: [u64; EVENT_WORDS]) -> bool {
         let at = (self.state.count + 1) * EVENT_WORDS;
-        if let Some(words) = self.words.get(at..at + EVENT_WORDS) {
-            for (word, value) in words.iter().zip(event) {
-                word.store(value, Ordering::Relaxed);
-            }
-            self.state.count += 1;
-            self.words[block::STATE].store(self.state.word(), Ordering::Release);
+        let Some(words) = self.words.get(at..at + EVENT_WORDS) else { return false };
+        for (word, value) in words.iter().zip(event) {
+            word.store(value, Ordering::Relaxed);
         }
+        self.state.count += 1;
+        self.words[block::STATE].store(self.state.word(), Ordering::Release);
+        true
     }
 
     /// Returns the words of the latest event, if there is one.

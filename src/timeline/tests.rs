@@ -35,9 +35,13 @@ impl Recording {
 }
 
 fn start_in(dir: &Path, rank: u32, job: u64, events: usize) {
+    start_with(dir, rank, job, events, Calls::All);
+}
+
+fn start_with(dir: &Path, rank: u32, job: u64, events: usize, calls: Calls) {
     let file = dir.join("t");
     let tagged = 1 << 63;
-    start(&Job { file: &file, events, job, rank, ranks: 2, host: rank, tagged }).unwrap();
+    start(&Job { file: &file, events, job, rank, ranks: 2, host: rank, tagged, calls }).unwrap();
 }
 
 /// Stops recording; the next part of this process is one of the same file again.
@@ -67,7 +71,8 @@ fn us(value: &Value) -> f64 {
 fn all_kinds_of_events_are_in_the_trace() {
     let recording = Recording::start(0, 1, 4096);
     assert!(is_on());
-    let from = begin();
+    // SAFETY: a constant string.
+    let from = unsafe { called(c"internal_Allreduce".as_ptr()) };
     sent(begin(), message(1));
     received(Message { way: Way::Chunked, handler: 5, ..message(1) });
     received(Message { peer: 9, ..message(1) });
@@ -76,18 +81,18 @@ fn all_kinds_of_events_are_in_the_trace() {
     slept(1, Duration::from_micros(20));
     waited(0, Duration::from_micros(30), Instant::now() - Duration::from_micros(10));
     // SAFETY: constant strings.
-    unsafe { called(c"internal_Allreduce".as_ptr(), from) };
+    unsafe { ended(c"internal_Allreduce".as_ptr(), from) };
     let trace = recording.trace();
     assert!(!is_on() && begin() == 0);
     let spans: Vec<&Value> = of(&trace, "X").collect();
     let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
-    for name in ["send to 1", "receive from 1", "receive from 9", "sleep", "wait", "MPI_Allreduce"] {
+    for name in ["send to 1", "receive from 1", "receive from 9", "sleep", "wait in MPI_Allreduce", "MPI_Allreduce"] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
     let find = |name: &str| spans.iter().find(|span| span["name"] == name).unwrap();
     assert_eq!(find("send to 1")["args"]["tag"], -3);
     assert!(find("receive from 1")["args"]["tag"].is_null(), "this handler's messages have none");
-    assert_eq!((us(&find("wait")["dur"]), us(&find("sleep")["dur"])), (30.0, 20.0));
+    assert_eq!((us(&find("wait in MPI_Allreduce")["dur"]), us(&find("sleep")["dur"])), (30.0, 20.0));
     let (call, send) = (find("MPI_Allreduce"), find("send to 1"));
     assert!(us(&call["ts"]) <= us(&send["ts"]) && us(&send["ts"]) < us(&call["ts"]) + us(&call["dur"]));
     let ends: Vec<&Value> = of(&trace, "be").collect();
@@ -146,7 +151,7 @@ fn threads_share_the_room_without_mixing_their_events() {
 fn polls_in_a_row_are_one_event() {
     let recording = Recording::start(0, 1, 4096);
     // SAFETY: constant strings.
-    let call = |name: &'static std::ffi::CStr| unsafe { called(name.as_ptr(), begin()) };
+    let call = |name: &'static std::ffi::CStr| unsafe { ended(name.as_ptr(), called(name.as_ptr())) };
     let test = c"internal_Test";
     (0..10_000).for_each(|_| call(test));
     sent(begin(), message(1));
@@ -158,6 +163,28 @@ fn polls_in_a_row_are_one_event() {
     assert_eq!(calls("MPI_Test").filter_map(Value::as_u64).sum::<u64>(), 10_001);
     assert!(calls("MPI_Test").count() < 500, "interruptions may divide them");
     assert_eq!(calls("MPI_Send").count(), 3);
+}
+
+#[test]
+fn calls_that_are_many_are_left_out_but_their_waits_are_named() {
+    let recording = Recording::start(0, 1, 4096);
+    let dir = recording.dir.path();
+    stop_all(dir, 0);
+    start_with(dir, 0, 1, 4096, Calls::Coarse);
+    for name in [c"internal_Recv", c"internalX_Ibcast", c"internal_Win_fence", c"internal_Test"] {
+        // SAFETY: constant strings.
+        let from = unsafe { called(name.as_ptr()) };
+        waited(0, Duration::from_nanos(1), Instant::now());
+        // SAFETY: constant strings.
+        unsafe { ended(name.as_ptr(), from) };
+    }
+    let trace = recording.trace();
+    let of_kind = |kind| of(&trace, "X").filter(move |span| span["cat"] == kind);
+    let calls: Vec<&Value> = of_kind("call").map(|span| &span["name"]).collect();
+    assert_eq!(calls, ["MPI_Ibcast", "MPI_Win_fence"]);
+    let mut waits: Vec<&str> = of_kind("wait").map(|span| span["name"].as_str().unwrap()).collect();
+    waits.sort();
+    assert_eq!(waits, ["wait in MPI_Ibcast", "wait in MPI_Recv", "wait in MPI_Test", "wait in MPI_Win_fence"]);
 }
 
 #[test]
@@ -177,7 +204,7 @@ fn waits_of_several_threads_do_not_overlap() {
 fn names_are_escaped() {
     let recording = Recording::start(0, 1, 4096);
     // SAFETY: a constant string.
-    unsafe { called(c"a \"quoted\"\n\\name".as_ptr(), begin()) };
+    unsafe { ended(c"a \"quoted\"\n\\name".as_ptr(), begin()) };
     let trace = recording.trace();
     assert_eq!(of(&trace, "X").next().unwrap()["name"], "a \"quoted\"\n\\name");
 }
@@ -276,7 +303,7 @@ fn any_bytes_in_blocks_give_a_trace() {
 #[test]
 fn a_directory_that_does_not_exist_and_a_full_disc_are_errors() {
     let _turn = TURN.lock().unwrap_or_else(|e| e.into_inner());
-    let job = |file| Job { file, events: 4096, job: 1, rank: 0, ranks: 1, host: 0, tagged: 0 };
+    let job = |file| Job { file, events: 4096, job: 1, rank: 0, ranks: 1, host: 0, tagged: 0, calls: Calls::All };
     let text = start(&job(Path::new("/nonexistent/t"))).unwrap_err().to_string();
     assert!(text.contains("/nonexistent/t") && text.contains("No such file or directory"), "{text}");
     let text = start(&job(Path::new("/dev/full"))).unwrap_err().to_string();

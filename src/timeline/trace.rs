@@ -34,6 +34,18 @@ pub struct Trace<W> {
     first: bool,
 }
 
+/// The names of a function's calls, and of waits in it, as JSON.
+struct Named {
+    calls: String,
+    waits: String,
+}
+
+impl Named {
+    fn new(name: String) -> Named {
+        Named { waits: Value::from(format!("wait in {name}")).to_string(), calls: Value::from(name).to_string() }
+    }
+}
+
 /// Nanoseconds, displayed as microseconds.
 struct Micros(i64);
 
@@ -88,7 +100,7 @@ impl<W: Write> Trace<W> {
                 json!({ "sort_index": if tid < CALLS { tid + 2 * CALLS } else { tid } }),
             )?;
         }
-        let names: Vec<String> = part.names().into_iter().map(|name| Value::from(name).to_string()).collect();
+        let names: Vec<Named> = part.names().into_iter().map(Named::new).collect();
         let mut ended: HashMap<u32, i64> = HashMap::new();
         for (i, timed) in events.iter().enumerate() {
             let (pid, tid, ts) = (facts.rank, track(timed), Micros(timed.from + shift));
@@ -105,8 +117,7 @@ impl<W: Write> Trace<W> {
                     if right { "right" } else { "left" }
                 ))?,
                 Event::Call { name, calls, .. } => {
-                    let unknown = "\"unknown\"".to_string();
-                    let name = names.get(name as usize).unwrap_or(&unknown);
+                    let name = names.get(name as usize).map_or("\"unknown\"", |name| &name.calls);
                     self.event(format_args!(
                         r#""ph":"X","cat":"call","name":{name},"pid":{pid},"tid":{tid},"ts":{ts},"dur":{lasts},"args":{{"calls":{calls}}}"#
                     ))?;
@@ -117,9 +128,12 @@ impl<W: Write> Trace<W> {
                     let (from, end) = (timed.from.max(*before), timed.from + timed.lasted);
                     *before = from.max(end);
                     let (ts, lasts) = (Micros(from + shift), Micros((end - from).max(0)));
-                    let name = if tid % ENDPOINT == WAITS { "wait" } else { "sleep" };
+                    let name = match timed.event {
+                        Event::Wait { name, .. } => names.get(name as usize).map_or("\"wait\"", |name| &name.waits),
+                        _ => "\"sleep\"",
+                    };
                     self.event(format_args!(
-                        r#""ph":"X","cat":"wait","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts},"dur":{lasts},"args":{{"vci":{vci}}}"#
+                        r#""ph":"X","cat":"wait","name":{name},"pid":{pid},"tid":{tid},"ts":{ts},"dur":{lasts},"args":{{"vci":{vci}}}"#
                     ))?;
                 }
                 Event::Payload { direction, peer, bytes, .. } => {

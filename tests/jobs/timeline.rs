@@ -89,10 +89,10 @@ fn sum(line: &Value, names: &[&str]) -> u64 {
 }
 
 /// Runs a job, checks its trace against its statistics, and returns both.
-fn agrees(hosts: usize, per_host: usize, shortcuts: &str, call: &[&str]) -> (Trace, Vec<Value>) {
+fn agrees(hosts: usize, per_host: usize, env: &[(&str, &str)], call: &[&str]) -> (Trace, Vec<Value>) {
     let (place, stats) = (Place::new(), Stats::new());
     let job = Job::new(hosts, per_host, call).env("NTBRING_TIMELINE", place.file()).env("NTBRING_STATS", stats.path());
-    let ended = job.env("NTBRING_SHORTCUTS", shortcuts).run().ok();
+    let ended = env.iter().fold(job, |job, (name, value)| job.env(name, value)).run().ok();
     assert_eq!(place.names(), ["trace.json"], "the parts are gone: {}", ended.stderr);
     let (trace, lines) = (Trace::read(&place.file()), stats.lines(hosts * per_host));
     trace.check((hosts * per_host) as u64);
@@ -124,11 +124,14 @@ fn agrees(hosts: usize, per_host: usize, shortcuts: &str, call: &[&str]) -> (Tra
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn messages_are_those_of_the_statistics() {
-    for (hosts, per_host) in [(4, 1), (2, 2)] {
-        let (trace, _) = agrees(hosts, per_host, "all", &["random_traffic", "1", "10"]);
+    for (hosts, per_host, calls) in [(4, 1, "all"), (2, 2, "coarse")] {
+        let env = [("NTBRING_TIMELINE_CALLS", calls)];
+        let (trace, _) = agrees(hosts, per_host, &env, &["random_traffic", "1", "10"]);
         for rank in 0..4 {
-            assert!(trace.spans(rank, "MPI_Isend") > 0 && trace.spans(rank, "MPI_Finalize") == 0);
+            assert_eq!(trace.spans(rank, "MPI_Isend") > 0, calls == "all");
+            assert_eq!(trace.spans(rank, "MPI_Finalize"), 0);
         }
+        assert!((0..4).any(|rank| trace.spans(rank, "wait in MPI_") > 0));
         let tags: BTreeSet<u64> = trace.of("X").filter_map(|event| event["args"]["tag"].as_u64()).collect();
         assert!((0..3).all(|tag| tags.contains(&tag)), "{tags:?}");
         assert!(trace.of("b").count() > 0 && trace.of("b").count() == trace.of("e").count(), "payloads");
@@ -138,7 +141,7 @@ fn messages_are_those_of_the_statistics() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn hops_show_where_messages_are_forwarded() {
-    let (trace, lines) = agrees(4, 1, "none", &["random_traffic", "2", "10"]);
+    let (trace, lines) = agrees(4, 1, &[("NTBRING_SHORTCUTS", "none")], &["random_traffic", "2", "10"]);
     let hops: Vec<_> = trace.of("i").collect();
     assert!(hops.len() as u64 > lines.iter().map(|line| sum(line, &["msgs_relayed"])).sum::<u64>() / 2);
     for hop in hops {
@@ -194,6 +197,7 @@ fn files_that_cannot_be_written_are_warnings() {
     let ended = job.env("NTBRING_TIMELINE", "/dev/shm/trace").run().ok();
     assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
     Job::new(2, 1, &["ring"]).env("NTBRING_TIMELINE_EVENTS", "1K").run().failed_saying(&["allowed: 4K to 64M"]);
+    Job::new(2, 1, &["ring"]).env("NTBRING_TIMELINE_CALLS", "few").run().failed_saying(&["allowed: coarse or all"]);
 }
 
 #[test]

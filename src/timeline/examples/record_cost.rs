@@ -1,8 +1,9 @@
 //! Measures what an event of a timeline costs: `cargo run --release -p ntbring-timeline --example record_cost [DIR]`,
 //! with the directory in which the part is created (the one for temporary files by default).
 
-use ntbring_timeline::{begin, called, forwarded, received, sent, start, stop, Job, Message, Way};
+use ntbring_timeline::{begin, called, ended, forwarded, received, sent, start, stop, Calls, Job, Message, Way};
 use std::error::Error;
+use std::ffi::CStr;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,29 +26,39 @@ fn measure(mut round: impl FnMut()) -> (f64, f64) {
     (times[0], times[ROUNDS / 2])
 }
 
-fn messages() {
-    for number in 0..EVENTS {
-        if ntbring_timeline::is_on() {
-            let m = Message { peer: 1, vci: 0, handler: 63, way: Way::Packed, bytes: 8, tag: 7, number };
-            if number % 2 == 0 {
-                sent(begin(), black_box(m))
-            } else {
-                received(black_box(m))
-            }
+fn message(number: u32) {
+    if ntbring_timeline::is_on() {
+        let m = Message { peer: 1, vci: 0, handler: 63, way: Way::Packed, bytes: 8, tag: 7, number };
+        if number.is_multiple_of(2) {
+            sent(begin(), black_box(m))
+        } else {
+            received(black_box(m))
         }
-        black_box(number);
+    }
+    black_box(number);
+}
+
+/// Calls a function, as MPICH's functions do.
+fn call(name: &'static CStr, work: impl FnOnce()) {
+    // SAFETY: a constant string.
+    let from = if ntbring_timeline::is_on() { unsafe { called(name.as_ptr()) } } else { 0 };
+    work();
+    if from != 0 {
+        // SAFETY: a constant string.
+        unsafe { ended(name.as_ptr(), from) };
     }
 }
 
-fn calls() {
-    for number in 0..EVENTS {
-        let from = if ntbring_timeline::is_on() { begin() } else { 0 };
-        black_box(number);
-        if from != 0 {
-            // SAFETY: a constant string that ends with a zero byte.
-            unsafe { called(c"internal_Send".as_ptr(), from) };
-        }
-    }
+fn messages() {
+    (0..EVENTS).for_each(message);
+}
+
+fn sends() {
+    (0..EVENTS).for_each(|number| call(c"internal_Send", || message(number)));
+}
+
+fn collectives() {
+    (0..EVENTS).for_each(|number| call(c"internal_Barrier", || _ = black_box(number)));
 }
 
 fn hops() {
@@ -62,13 +73,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let file = dir.join(format!("record_cost.{}", std::process::id()));
     let show = |what: &str, (least, median): (f64, f64)| println!("{what:32} {median:6.1} ns (at least {least:.1})");
-    show("message, off", measure(messages));
-    show("call, off", measure(calls));
-    let job = Job { file: &file, events: 1 << 18, job: 1, rank: 0, ranks: 1, host: 0, tagged: u64::MAX };
-    start(&job)?;
-    show("message", measure(messages));
+    show("message and its call, off", measure(sends));
+    let of = |calls| Job { file: &file, events: 1 << 18, job: 1, rank: 0, ranks: 1, host: 0, tagged: u64::MAX, calls };
+    start(&of(Calls::Coarse))?;
+    show("message and its call", measure(sends));
     show("hop", measure(hops));
-    show("call (both ends)", measure(calls));
+    show("collective", measure(collectives));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -79,8 +89,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         show("message, another thread records", measure(messages));
         over.store(true, Ordering::Relaxed);
     });
-    if let Some(stopped) = stop() {
-        std::fs::remove_file(format!("{}.0.part", stopped.file.display()))?;
-    }
+    finish()?;
+    start(&of(Calls::All))?;
+    show("message and its call, all calls", measure(sends));
+    finish()
+}
+
+fn finish() -> Result<(), Box<dyn Error>> {
+    let stopped = stop().ok_or("it has recorded")?;
+    std::fs::remove_file(format!("{}.0.part", stopped.file.display()))?;
     Ok(())
 }
