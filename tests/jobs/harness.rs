@@ -401,16 +401,16 @@ pub fn shm() -> BTreeSet<String> {
     names.collect()
 }
 
-/// Fails the test if /dev/shm contains files that were not there before; allows a little time for other programs'
-/// temporary files to disappear.
+/// Fails the test if /dev/shm contains files that were not there before, and that stay; files of jobs of other tests,
+/// which start or run beside this one, disappear.
 pub fn nothing_left(before: &BTreeSet<String>) {
-    let end = Instant::now() + Duration::from_secs(5);
-    loop {
-        let left: Vec<String> = shm().difference(before).cloned().collect();
-        if left.is_empty() {
-            return;
-        }
+    let end = Instant::now() + Duration::from_secs(20);
+    // What comes now is of others: the test's own jobs have ended.
+    let mut left: Vec<String> = shm().difference(before).cloned().collect();
+    while !left.is_empty() {
         assert!(Instant::now() < end, "left in /dev/shm: {left:?}");
         std::thread::sleep(Duration::from_millis(50));
+        let now = shm();
+        left.retain(|name| now.contains(name));
     }
 }
