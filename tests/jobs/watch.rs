@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Time limit for all ranks to do what a test waits for, on a machine that has other work too.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Time after which ranks that are not there have ended.
+const GONE: Duration = Duration::from_secs(3);
 /// Number of messages from other hosts that show that a rank is in the middle of its traffic.
 const MANY: u64 = 100;
 
@@ -51,8 +53,7 @@ impl Running {
     /// Waits until all `count` ranks, which send each other messages across hosts without end, have joined and are in
     /// the middle of it: each receives 100 more messages from other hosts. Returns the ranks as [`Running::ranks`] does.
     pub fn joined(&self, count: usize) -> Vec<(u32, i32)> {
-        let ranks = self.ranks(count);
-        let job = ranks[0].1.to_string();
+        let job = self.ranks(count)[0].1.to_string();
         let mut first: Option<Vec<u64>> = None;
         self.until(count, || {
             let (_, text) = tool(&["stats", "--json", "--job", &job]);
@@ -65,34 +66,36 @@ impl Running {
             };
             (enough, text)
         });
-        ranks
+        self.ranks(count)
     }
 
     /// Waits until the `count` ranks have printed so many lines that begin with `word`. Returns the ranks as
     /// [`Running::ranks`] does.
     pub fn said(&self, count: usize, word: &str) -> Vec<(u32, i32)> {
-        let ranks = self.ranks(count);
+        self.ranks(count);
         self.until(count, || {
             let text = self.stdout.so_far();
             // The last line may not be complete.
             let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
             (whole.filter(|line| line.starts_with(word)).count() == count, String::new())
         });
-        ranks
+        self.ranks(count)
     }
 
     /// Waits until a condition holds; fails the test if a rank ends before, or if it takes too long, with what the
     /// condition has found.
     fn until(&self, count: usize, mut condition: impl FnMut() -> (bool, String)) {
-        let start = Instant::now();
+        let (start, mut complete) = (Instant::now(), Instant::now());
         loop {
             let (holds, found) = condition();
             if holds {
                 return;
             }
+            // For a moment a new monitor looks like a rank, so the ranks may have seemed to be complete too early.
             let (here, waited) = (self.processes().len(), start.elapsed());
+            complete = if here >= count { Instant::now() } else { complete };
             let said = || format!("{found}\n{}\n{}", self.stdout.so_far(), self.stderr.so_far());
-            assert!(here == count, "{here} of {count} ranks are still there after {waited:?}\n{}", said());
+            assert!(complete.elapsed() < GONE, "{here} of {count} ranks are still there after {waited:?}\n{}", said());
             assert!(waited < LIMIT, "the ranks are not at it after {waited:?}\n{}", said());
             std::thread::sleep(Duration::from_millis(20));
         }
