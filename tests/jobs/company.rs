@@ -28,9 +28,7 @@ fn forwarder_threads(pid: i32) -> Vec<Vec<usize>> {
 /// Returns the cores of the forwarder threads of all four hosts of a job.
 fn forwarder_threads_of(job: Job) -> Vec<Vec<usize>> {
     let job = job.start();
-    let ranks = job.ranks(4);
-    std::thread::sleep(JOINED);
-    ranks.iter().flat_map(|&(_, pid)| forwarder_threads(pid)).collect()
+    job.joined(4).iter().flat_map(|&(_, pid)| forwarder_threads(pid)).collect()
 }
 
 #[test]
@@ -71,9 +69,9 @@ fn standard_input_may_be_read_late_in_part_or_not_at_all() {
             assert_eq!(fed(hosts, "head -c 300000 /dev/zero", "true"), said(""));
         }
         assert_eq!(fed(hosts, "head -c 300000 /dev/zero", "exit 3"), (String::new(), Some(3)));
-        assert_eq!(fed(hosts, "head -c 100000000 /dev/zero", "sleep 1; wc -c"), said("100000000"));
+        assert_eq!(fed(hosts, "head -c 100000000 /dev/zero", "sleep 0.4; wc -c"), said("100000000"));
         assert_eq!(fed(hosts, "yes", "head -n 1"), said("y"));
-        assert_eq!(fed(hosts, "yes", "exec <&-; sleep 1; echo without"), said("without"));
+        assert_eq!(fed(hosts, "yes", "exec <&-; sleep 0.4; echo without"), said("without"));
     }
 }
 
@@ -164,12 +162,12 @@ fn the_limit_of_a_control_group_is_an_error_and_not_a_kill() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_debugger_may_attach_and_leave() {
-    let job = Job::new(4, 1, &["random_traffic", "3", "3000"]).start();
-    let ranks = job.ranks(4);
+    let job = busy(4, 1).start();
+    let ranks = job.joined(4);
     let mut attached = 0;
     for round in 0..12 {
         let pid = Pid::from_raw(ranks[round % ranks.len()].1);
-        // Ranks that are finished have ended.
+        // Not everybody may attach.
         if ptrace::attach(pid).is_ok() {
             attached += 1;
             waitpid(pid, None).unwrap();
@@ -178,7 +176,7 @@ fn a_debugger_may_attach_and_leave() {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    job.end(Duration::from_secs(80)).ok();
+    assert_eq!(job.joined(4), ranks, "they go on");
     assert!(attached > 0, "no rank could be attached to");
 }
 
@@ -198,18 +196,15 @@ fn gdb_sees_all_threads_of_a_rank_and_leaves() {
     if !gdb(&["--version"]).is_ok_and(|output| output.status.success()) {
         return eprintln!("gdb is not installed");
     }
-    let job = Job::new(4, 1, &["random_traffic", "3", "3000"]).start();
-    let pid = job.ranks(4)[1].1;
-    std::thread::sleep(JOINED);
+    let job = busy(4, 1).start();
+    let pid = job.joined(4)[1].1;
     let threads = threads(pid);
     let output = gdb(&["-p", &pid.to_string(), "-batch", "-ex", "thread apply all bt", "-ex", "detach"]).unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    let still_runs = job.processes().iter().any(|&(_, rank)| rank == pid);
-    job.end(Duration::from_secs(80)).ok();
+    assert_eq!(job.joined(4)[1].1, pid, "they go on\n{said}");
     if said.contains("Operation not permitted") {
         return eprintln!("gdb may not attach here:\n{said}");
     }
-    assert!(still_runs, "the rank had left before gdb did\n{said}");
     assert!(threads.len() > 1 && said.contains("ntbring-forward"), "no forwarder thread\n{said}");
     for thread in threads {
         let named = |end: char| said.contains(&format!("(LWP {thread}{end}"));

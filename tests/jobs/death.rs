@@ -20,8 +20,8 @@ fn a_peer_killed_in_the_middle_of_an_accumulate_hangs_nobody() {
     for hosts in [3, 4] {
         let before = shm();
         let job = Job::new(hosts, 1, &["window_atomics", "hold"]).option("-disable-auto-cleanup").start();
-        let ranks = job.ranks(hosts);
-        std::thread::sleep(JOINED);
+        let ranks = job.said(hosts, "holds");
+        std::thread::sleep(Duration::from_millis(fastrand::u64(0..300)));
         let killed = Instant::now();
         signal(ranks[1].1, libc::SIGKILL);
         job.end(Duration::from_secs(40)).failed_saying(&[&format!("(process {}) has died", ranks[1].1)]);
@@ -35,8 +35,7 @@ fn a_peer_killed_in_the_middle_of_an_accumulate_hangs_nobody() {
 fn a_killed_peer_ends_the_job_with_mpiexecs_own_cleanup() {
     let before = shm();
     let job = busy(4, 1).start();
-    let ranks = job.ranks(4);
-    std::thread::sleep(JOINED);
+    let ranks = job.joined(4);
     signal(ranks[0].1, libc::SIGKILL);
     job.end(Duration::from_secs(20)).failed_saying(&[]);
     nothing_left(&before);
@@ -47,8 +46,7 @@ fn a_killed_peer_ends_the_job_with_mpiexecs_own_cleanup() {
 fn nothing_is_left_when_all_are_killed() {
     let before = shm();
     let mut job = busy(4, 2).start();
-    job.ranks(8);
-    std::thread::sleep(JOINED);
+    job.joined(8);
     job.kill();
     assert!(job.processes().is_empty(), "processes are left");
     nothing_left(&before);
@@ -70,11 +68,12 @@ fn nothing_is_left_of_jobs_that_are_killed_while_they_start() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_stopped_peer_is_slow_and_not_dead() {
-    let job = Job::new(4, 1, &["random_traffic", "7", "60"]).start();
-    let ranks = job.ranks(4);
-    std::thread::sleep(Duration::from_millis(100));
+    let job = Job::new(4, 1, &["random_traffic", "7", "300"]).start();
+    let ranks = job.joined(4);
     signal(ranks[2].1, libc::SIGSTOP);
-    std::thread::sleep(Duration::from_secs(5));
+    // Longer than hosts wait for a keep-alive before they warn, and for a neighbour before they go round it.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(job.processes(), ranks, "all wait for the one that is stopped");
     signal(ranks[2].1, libc::SIGCONT);
     job.end(Duration::from_secs(90)).ok();
 }

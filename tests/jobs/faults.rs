@@ -1,6 +1,6 @@
 //! Links that lose and damage packets, with NTBRING_RELIABILITY.
 
-use crate::harness::{busy, tool, Job, Stats, JOINED};
+use crate::harness::{busy, tool, Job, Stats};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -122,8 +122,7 @@ fn links_go_down_and_up_on_command() {
 #[ignore = "needs cargo xtask setup"]
 fn links_of_a_job_without_faults_cannot_be_taken_down() {
     let mut job = busy(2, 1).start();
-    let first = job.ranks(2)[0].1.to_string();
-    std::thread::sleep(JOINED);
+    let first = job.joined(2)[0].1.to_string();
     let (_, text) = tool(&["link", "down", "0-1", "--job", &first]);
     job.kill();
     assert!(text.contains("cannot be taken down") && text.contains("NTBRING_FAULT=command"), "{text}");

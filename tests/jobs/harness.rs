@@ -1,10 +1,10 @@
 //! Test harness: starts jobs, watches them, and finds their processes.
 
+use crate::watch::Output;
 use nix::unistd::Uid;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -29,9 +29,6 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// Time within which all ranks have joined and exchange messages, on a machine that has other work too.
-pub const JOINED: Duration = Duration::from_secs(2);
-
 /// All shortcuts but the lanes past hosts.
 pub const WITHOUT_LANES: &str = "kernel-copies+segments+windows+processes";
 
@@ -43,8 +40,7 @@ pub fn busy(hosts: usize, per_host: usize) -> Job {
 /// Kills a rank of a job of so many hosts with so many ranks each, and checks that the others end soon and name it.
 pub fn a_killed_rank_is_named_by_the_others(job: Job, (hosts, per_host): (usize, usize), victim: usize) {
     let job = job.option("-disable-auto-cleanup").start();
-    let ranks = job.ranks(hosts * per_host);
-    std::thread::sleep(JOINED);
+    let ranks = job.joined(hosts * per_host);
     let killed = Instant::now();
     signal(ranks[victim].1, libc::SIGKILL);
     while !job.processes().is_empty() && killed.elapsed() < Duration::from_secs(12) {
@@ -68,6 +64,10 @@ pub struct Running {
     child: Child,
     mark: String,
     started: Instant,
+    /// What it has printed.
+    pub stdout: Output,
+    /// What it has printed to standard error.
+    pub stderr: Output,
 }
 
 /// A job that has ended.
@@ -196,8 +196,10 @@ impl Job {
 
     pub fn start(mut self) -> Running {
         let started = Instant::now();
-        let child = self.command.args(&self.tail).spawn().expect("mpiexec must start");
-        Running { child, mark: self.mark, started }
+        let mut child = self.command.args(&self.tail).spawn().expect("mpiexec must start");
+        let stdout = Output::of(child.stdout.take().unwrap());
+        let stderr = Output::of(child.stderr.take().unwrap());
+        Running { child, mark: self.mark, started, stdout, stderr }
     }
 
     /// Runs the job to its end; fails the test if that takes longer than a minute and a half.
@@ -248,9 +250,6 @@ impl Running {
 
     /// Waits for the job's end; kills the job and fails the test if it takes too long.
     pub fn end(mut self, limit: Duration) -> Ended {
-        let mut pipes = (self.child.stdout.take().unwrap(), self.child.stderr.take().unwrap());
-        let out = std::thread::spawn(move || text(&mut pipes.0));
-        let err = std::thread::spawn(move || text(&mut pipes.1));
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break Some(status);
@@ -263,7 +262,7 @@ impl Running {
         if status.is_none() {
             self.kill();
         }
-        let (stdout, stderr) = (out.join().unwrap(), err.join().unwrap());
+        let (stdout, stderr) = (self.stdout.whole(), self.stderr.whole());
         let status = status.unwrap_or_else(|| panic!("not over after {limit:?}\n{stdout}\n{stderr}"));
         Ended { status, stdout, stderr }
     }
@@ -317,12 +316,6 @@ fn with_mark(mark: &str) -> impl Iterator<Item = (i32, Option<u32>)> + '_ {
         };
         (var("RING_JOB")? == mark).then(|| (pid, var("PMI_RANK").and_then(|rank| rank.parse().ok())))
     })
-}
-
-fn text(from: &mut impl Read) -> String {
-    let mut bytes = Vec::new();
-    let _ = from.read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns true if a process may still hold files open: its threads do until they are zombies.
@@ -408,16 +401,16 @@ pub fn shm() -> BTreeSet<String> {
     names.collect()
 }
 
-/// Fails the test if /dev/shm contains files that were not there before; allows a little time for other programs'
-/// temporary files to disappear.
+/// Fails the test if /dev/shm contains files that were not there before, and that stay; files of jobs of other tests,
+/// which start or run beside this one, disappear.
 pub fn nothing_left(before: &BTreeSet<String>) {
-    let end = Instant::now() + Duration::from_secs(5);
-    loop {
-        let left: Vec<String> = shm().difference(before).cloned().collect();
-        if left.is_empty() {
-            return;
-        }
+    let end = Instant::now() + Duration::from_secs(20);
+    // What comes now is of others: the test's own jobs have ended.
+    let mut left: Vec<String> = shm().difference(before).cloned().collect();
+    while !left.is_empty() {
         assert!(Instant::now() < end, "left in /dev/shm: {left:?}");
         std::thread::sleep(Duration::from_millis(50));
+        let now = shm();
+        left.retain(|name| now.contains(name));
     }
 }

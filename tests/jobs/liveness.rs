@@ -22,8 +22,7 @@ fn the_only_rank_of_a_host_is_killed_and_named_by_the_others() {
     for (hosts, per_host, victim) in [(2, 1, 1), (4, 1, 2), (5, 1, 0), (2, 2, 3)] {
         let before = shm();
         let job = apart(busy(hosts, per_host)).option("-disable-auto-cleanup").start();
-        let ranks = job.ranks(hosts * per_host);
-        std::thread::sleep(JOINED);
+        let ranks = job.joined(hosts * per_host);
         signal(ranks[victim].1, libc::SIGKILL);
         let name = format!("rank {victim} on host {} (process {}) has died", victim / per_host, ranks[victim].1);
         job.end_of_all(Duration::from_secs(40)).failed_saying(&[&name]);
@@ -35,8 +34,7 @@ fn the_only_rank_of_a_host_is_killed_and_named_by_the_others() {
 #[ignore = "needs cargo xtask setup"]
 fn monitors_end_with_the_ranks_of_their_hosts() {
     let job = apart(busy(4, 2)).start();
-    let ranks = job.ranks(8);
-    std::thread::sleep(JOINED);
+    let ranks = job.joined(8);
     let mut hosts: Vec<u32> = job.monitors().into_iter().map(|(rank, _)| rank / 2).collect();
     hosts.sort();
     assert_eq!(hosts, [0, 1, 2, 3]);
@@ -54,13 +52,15 @@ fn monitors_end_with_the_ranks_of_their_hosts() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_host_that_is_stopped_for_seconds_is_slow_and_loses_nothing() {
-    let job = apart(Job::new(4, 1, &["random_traffic", "7", "60"])).start();
+    // Long enough for the others to sleep, and so to look, after the host is heard again.
+    let job = apart(Job::new(4, 1, &["random_traffic", "7", "300"])).start();
     job.ranks(4);
     while job.monitors().len() < 4 {
         std::thread::sleep(Duration::from_millis(5));
     }
     signal_host(&job, 2, 1, libc::SIGSTOP);
-    std::thread::sleep(Duration::from_secs(5));
+    // Longer than the silence that is warned of.
+    std::thread::sleep(Duration::from_secs(4));
     signal_host(&job, 2, 1, libc::SIGCONT);
     let ended = job.end(Duration::from_secs(90)).ok();
     for word in ["host 2 has sent no keep-alive for 2 s", "host 2 is heard again"] {
@@ -72,8 +72,7 @@ fn a_host_that_is_stopped_for_seconds_is_slow_and_loses_nothing() {
 #[ignore = "needs cargo xtask setup"]
 fn a_host_that_stays_silent_is_lost() {
     let job = apart(busy(3, 1)).env("NTBRING_KEEPALIVE_TIMEOUT", "3").option("-disable-auto-cleanup").start();
-    job.ranks(3);
-    std::thread::sleep(JOINED);
+    job.joined(3);
     signal_host(&job, 1, 1, libc::SIGSTOP);
     let start = Instant::now();
     while job.processes().len() > 1 {
@@ -83,18 +82,4 @@ fn a_host_that_stays_silent_is_lost() {
     signal_host(&job, 1, 1, libc::SIGKILL);
     let lost = "rank 1 is lost: host 1 has sent no keep-alive for 3 s (NTBRING_KEEPALIVE_TIMEOUT)";
     job.end_of_all(Duration::from_secs(60)).failed_saying(&[lost]);
-}
-
-#[test]
-#[ignore = "needs cargo xtask setup"]
-fn ranks_that_wait_sleep_although_nobody_reads_the_registers_of_others() {
-    let stats = Stats::new();
-    let job = apart(Job::new(4, 1, &["blocked_wait", "5", "recv"])).env("NTBRING_STATS", stats.path());
-    let used = job.run().ok().json().iter().find_map(|j| j["total_cpu_s"].as_f64());
-    assert!(used.is_some_and(|used| used < 5.0 / 4.0), "{used:?} s of CPU in 5 s");
-    // Short sleeps at first, until the requests are confirmed; a sleep that no ring ends takes 100 ms.
-    for line in stats.lines(4) {
-        let sleeps = line["sleeps"].as_u64().expect("a count");
-        assert!(sleeps < 600, "{sleeps} sleeps in 5 s: {line}");
-    }
 }

@@ -24,3 +24,4 @@ mod top;
 mod traffic;
 mod tutorial;
 mod waiting;
+mod watch;

@@ -1,6 +1,6 @@
 //! `NTBRING_TIMELINE`: the trace of a job, and `ntbring timeline merge`.
 
-use crate::harness::{busy, signal, tool, Job, Stats, JOINED};
+use crate::harness::{busy, signal, tool, Job, Stats};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -210,8 +210,7 @@ fn the_parts_of_a_job_that_runs_or_has_died_can_be_joined() {
     assert!(!well && text.contains("there are no parts of"), "{text}");
     let job = busy(4, 1).env("NTBRING_TIMELINE", &file).env("NTBRING_TIMELINE_EVENTS", "16K");
     let job = job.option("-disable-auto-cleanup").start();
-    let ranks = job.ranks(4);
-    std::thread::sleep(JOINED);
+    let ranks = job.joined(4);
     let (well, text) = merge();
     assert!(well && text.contains("of 4 ranks") && text.contains("ranks 0, 1, 2, 3"), "{text}");
     Trace::read(&file).check(4);

@@ -6,7 +6,7 @@
 //! `ends daemon RANK closed|open`: starts a child that leaves the session, with closed files or with the rank's, and
 //! lives on for a time, and then ends well. `ends cpus`: prints the processors on which each rank may run, without MPI.
 //!
-//! A rank prints its process id before it ends, and that of a daemon.
+//! A rank prints its process id before it ends, or waits outside MPI (`wait`), and that of a daemon.
 
 use std::io::Write;
 use std::time::Duration;
@@ -43,7 +43,9 @@ fn main() {
     }
     // All have started.
     job.world.barrier();
-    if how != "wait" && concerned {
+    if how == "wait" {
+        announce("waits", std::process::id());
+    } else if concerned {
         announce("process", std::process::id());
         end(&job, &how, arg(3, 0));
     }

@@ -33,7 +33,7 @@ fn main() {
 fn serve(job: Job, file: &str, clients: usize) {
     let port = open(&job, file);
     let mut kept = Vec::new();
-    for _ in 0..clients {
+    for client in 1..=clients {
         let other = meet(&job, &port, true);
         raw::errors_return(&other);
         let mut fate = [0u8];
@@ -47,13 +47,16 @@ fn serve(job: Job, file: &str, clients: usize) {
             // The client does not exist any more, so the communicator cannot be disconnected.
             _ => std::mem::forget(other),
         }
-        job.world.barrier();
-        kept.push(settled(&job));
-        job.world.barrier();
+        // It takes seconds to be sure, so not after each client.
+        if client % 2 == 0 || client == clients {
+            job.world.barrier();
+            kept.push(settled(&job));
+            job.world.barrier();
+        }
     }
     // Not every client needed all lanes; but resources kept for each client would add up.
-    let (first, last) = kept.split_at(clients / 2);
-    assert!(last.iter().min() <= first.iter().max(), "descriptors and mappings after each client: {kept:?}");
+    let (first, last) = kept.split_at(kept.len() / 2);
+    assert!(last.iter().min() <= first.iter().max(), "descriptors and mappings after every second client: {kept:?}");
     [1, 100_000].into_iter().for_each(|size| exchange(&job.world, 1, 9, size));
     job.finish();
 }

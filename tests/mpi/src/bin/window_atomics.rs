@@ -2,7 +2,9 @@
 //! progress while the target computes.
 //!
 //! `window_atomics hold` never ends: it is for a test that kills rank 1, which nearly always works on rank 0's memory.
+//! A rank prints its process id once it is at it.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use mpi::traits::*;
@@ -114,12 +116,18 @@ fn hold(job: &Job) {
     const LONG: usize = 2_000_000;
     let w = Window::new(job, LONG);
     let ones = vec![1; LONG];
-    loop {
+    let work = || {
         if job.rank == 1 {
             w.accumulate(op("sum"), &ones, row(LONG), 0, 0, row(LONG));
         } else {
             w.fetch(op("sum"), 1, 0, 0);
         }
+    };
+    work();
+    println!("holds {}", std::process::id());
+    std::io::stdout().flush().expect("mpiexec reads the output");
+    loop {
+        work();
     }
 }
 
