@@ -32,13 +32,19 @@ pub fn seconds(time: Duration) -> String {
 
 /// Runs `work` and shows it as one line: its name, then outcome and elapsed time.
 pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    step_timed(name, || {
+        let start = Instant::now();
+        (work(), start.elapsed())
+    })
+}
+
+/// Shows `work` as [`step`] does, with the time that it returns: of work that began before.
+pub fn step_timed<T>(name: &str, work: impl FnOnce() -> (Result<T>, Duration)) -> Result<T> {
     print!("  {name:<NAME_WIDTH$} ");
     flush();
-    let start = Instant::now();
-    let result = work();
-    let elapsed = seconds(start.elapsed());
+    let (result, elapsed) = work();
     let outcome = if result.is_ok() { "done" } else { "FAILED" };
-    println!("{outcome:<6} {elapsed:>12}");
+    println!("{outcome:<6} {:>12}", seconds(elapsed));
     flush();
     result.map_err(|error| error.context(format!("the step \"{name}\" failed")))
 }

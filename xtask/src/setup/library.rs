@@ -1,10 +1,12 @@
-//! Step 3: build libntbring and install it with its header and its tool where MPICH looks for them, and the OpenSHMEM
-//! library beside it.
+//! Step 2: build libntbring and install it with its header and its tool where MPICH looks for them, and the OpenSHMEM
+//! library beside it. The build goes on beside steps 3 to 6, which occupy one core.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Instant, SystemTime};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{bail, Result};
 
@@ -19,22 +21,54 @@ pub const PRODUCTS: [(&str, &str); 2] = [("libntbring.so", "lib/libntbring.so"),
 /// Cargo's packages of all that is installed.
 pub const PACKAGES: [&str; 4] = ["ntbring", "ntbring-cli", "ntbshmem", "ntbshmem-tools"];
 
-/// Builds the library and installs it below `prefix` if it has changed. Returns the digest of the header and of the
-/// library.
-pub fn ensure(prefix: &Path) -> Result<(String, String)> {
-    let release = paths::target().join("release");
-    let log = paths::logs().join("library.log");
-    build(&log)?;
-    let mut digest = Digest::of("library", 1);
-    for (from, to) in PRODUCTS {
-        let from = release.join(from);
-        install(&from, &prefix.join(to))?;
-        digest = digest.file(&from)?;
-    }
-    digest = shmem::ensure(prefix, digest)?;
+/// Installs the header, the only file of the library that configuring MPICH needs. Returns its digest.
+pub fn header(prefix: &Path) -> Result<String> {
     let header = paths::root().join("include/ntbring.h");
     install(&header, &prefix.join("include/ntbring.h"))?;
-    Ok((sha256(&header)?, digest.finish()))
+    sha256(&header)
+}
+
+/// A build of the library that goes on beside other steps: cargo occupies the cores that they leave idle.
+pub struct Building<'scope> {
+    /// There was no library before.
+    is_first: bool,
+    thread: ScopedJoinHandle<'scope, (Result<bool>, Duration)>,
+}
+
+impl<'scope> Building<'scope> {
+    /// Starts the build. It shows nothing until [`Building::end`], since the lines of other steps appear meanwhile.
+    pub fn start<'env>(scope: &'scope Scope<'scope, 'env>) -> Self {
+        let before = age_of_library();
+        let thread = scope.spawn(move || {
+            let start = Instant::now();
+            // Cargo cannot be asked in advance if there is anything to build; the modification time of its output tells
+            // afterwards.
+            (build().map(|()| age_of_library() != before), start.elapsed())
+        });
+        Self { is_first: before.is_none(), thread }
+    }
+
+    /// Waits for the build and installs below `prefix` what has changed. Returns the digest of all products.
+    pub fn end(self, prefix: &Path) -> Result<String> {
+        let thread = self.thread;
+        let join = || thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        if self.is_first {
+            ui::step_timed("library: libntbring, built beside the steps above", join)?;
+        } else {
+            let (changed, elapsed) = join();
+            if changed? {
+                ui::done("library: libntbring has changed", elapsed);
+            }
+        }
+        let release = paths::target().join("release");
+        let mut digest = Digest::of("library", 1);
+        for (from, to) in PRODUCTS {
+            let from = release.join(from);
+            install(&from, &prefix.join(to))?;
+            digest = digest.file(&from)?;
+        }
+        Ok(shmem::ensure(prefix, digest)?.finish())
+    }
 }
 
 /// Returns the call of cargo that builds the library and the tool of a source tree, in `target/release` of that tree.
@@ -54,24 +88,13 @@ pub fn build_command(root: &Path) -> Command {
     command
 }
 
-fn build(log: &Path) -> Result<()> {
-    paths::remove(log)?;
+fn build() -> Result<()> {
+    let log = paths::logs().join("library.log");
+    paths::remove(&log)?;
     let mut command = build_command(&paths::root());
     command.arg("--verbose");
-    // Cargo cannot be asked in advance if there is anything to build; the modification time of its output tells
-    // afterwards.
-    let before = age_of_library();
-    if before.is_none() {
-        ui::step("library: building libntbring", || process::check_logged(&mut command, log))?;
-        return check_lto(&fs::read_to_string(log)?);
-    }
-    let start = Instant::now();
-    process::check_logged(&mut command, log)?;
-    check_lto(&fs::read_to_string(log)?)?;
-    if age_of_library() != before {
-        ui::done("library: libntbring has changed", start.elapsed());
-    }
-    Ok(())
+    process::check_logged(&mut command, &log)?;
+    check_lto(&fs::read_to_string(&log)?)
 }
 
 /// Fails if cargo has compiled the library without link-time optimisation over all crates, which the path of small

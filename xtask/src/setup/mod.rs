@@ -27,10 +27,11 @@ pub mod stamp;
 mod times;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use clap::Args;
 
 use crate::mpi::Mpi;
@@ -93,10 +94,13 @@ pub fn ensure(args: &SetupArgs) -> Result<Installed> {
     let prefix = paths::mpich().join(profile.to_string());
 
     packages::ensure(profile)?;
-    let pristine = source::ensure(args.mpich_src.as_deref())?;
-    let (header, library) = library::ensure(&prefix)?;
-    let overlaid = overlay::ensure(&pristine)?;
-    let configured = configure::ensure(profile, &overlaid, &prefix)?;
+    let header = library::header(&prefix)?;
+    let (library, (pristine, overlaid, configured)) = beside_library(&prefix, || {
+        let pristine = source::ensure(args.mpich_src.as_deref())?;
+        let overlaid = overlay::ensure(&pristine)?;
+        let configured = configure::ensure(profile, &overlaid, &prefix)?;
+        Ok((pristine, overlaid, configured))
+    })?;
     let built = build::ensure(profile, &overlaid, &configured, &header, &prefix, jobs)?;
     link_current(profile)?;
     let mpi = Mpi::of_prefix(&prefix);
@@ -110,6 +114,21 @@ pub fn ensure(args: &SetupArgs) -> Result<Installed> {
         ui::seconds(start.elapsed())
     );
     Ok(Installed { mpi, profile, source: pristine.dir, source_id: pristine.id })
+}
+
+/// Performs `steps` while the library is built, and then installs it. Returns its digest and the result of the steps.
+fn beside_library<T>(prefix: &Path, steps: impl FnOnce() -> Result<T>) -> Result<(String, T)> {
+    let (library, steps) = thread::scope(|scope| {
+        let building = library::Building::start(scope);
+        let steps = steps();
+        (building.end(prefix), steps)
+    });
+    match (library, steps) {
+        (Ok(library), Ok(steps)) => Ok((library, steps)),
+        // Of two errors neither hides the other.
+        (Err(library), Err(steps)) => bail!("{library:#}\n\n{steps:#}"),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
 }
 
 /// Fetches only MPICH's source, for use with another MPI. Returns its directory and its identity.

@@ -1,4 +1,4 @@
-//! Step 2: get MPICH's source as released by its authors.
+//! Step 3: get MPICH's source as released by its authors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
