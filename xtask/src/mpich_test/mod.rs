@@ -14,6 +14,7 @@ mod testlist;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Result};
@@ -30,7 +31,7 @@ use args::DEFAULT_HOSTS;
 use conformance::Column;
 pub use elsewhere::{Case, Elsewhere};
 use report::Counts;
-use run::{Job, Ran, Runner, Verdict};
+use run::{Begun, Job, Ran, Runner, Verdict};
 use selection::{Choice, Expected, Pattern, Reason};
 use suite::{Against, Suite};
 use testlist::Test;
@@ -286,21 +287,26 @@ fn execute(
     let start = Instant::now();
     let mut tally = Tally::default();
     let mut results: Vec<Done> = Vec::new();
-    for (dir, jobs) in directories {
-        let begin = Instant::now();
-        let ran = runner.run_all(jobs, &seen)?;
-        let counts = Counts::of(&ran);
-        println!("{}", counts.line(dir, begin.elapsed()));
-        ui::flush();
-        tally += counts.tally();
-        done(dir, &ran)?;
-        results.push((dir.clone(), ran));
-        let timeouts = timeouts.load(Ordering::Relaxed);
-        if !args.all && timeouts >= TOO_MANY_TIMEOUTS && timeouts * 2 > tally.passed + tally.failed {
-            println!("  the rest is not run: {timeouts} tests ran out of time");
-            break;
+    thread::scope(|scope| -> Result<()> {
+        // All are begun before the first directory is run.
+        let begun: Vec<Begun> = directories.iter().map(|(_, jobs)| runner.begin(scope, jobs, &seen)).collect();
+        for ((dir, jobs), begun) in directories.iter().zip(begun) {
+            let begin = Instant::now();
+            let ran = runner.run_all(jobs, begun, &seen)?;
+            let counts = Counts::of(&ran);
+            println!("{}", counts.line(dir, begin.elapsed()));
+            ui::flush();
+            tally += counts.tally();
+            done(dir, &ran)?;
+            results.push((dir.clone(), ran));
+            let timeouts = timeouts.load(Ordering::Relaxed);
+            if !args.all && timeouts >= TOO_MANY_TIMEOUTS && timeouts * 2 > tally.passed + tally.failed {
+                println!("  the rest is not run: {timeouts} tests ran out of time");
+                break;
+            }
         }
-    }
+        Ok(())
+    })?;
     let file = place.join(format!("{}{suffix}.json", variant.place("report")));
     report::write(&file, mpi.prefix(), (hosts, per_host), &results)?;
     println!("  {} in all; report: {}", ui::seconds(start.elapsed()), paths::shown(&file));

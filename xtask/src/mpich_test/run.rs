@@ -1,7 +1,9 @@
 //! Runs one test, and many.
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -25,6 +27,18 @@ const SHORT_LIMIT: Duration = Duration::from_secs(20);
 /// nonzero one that it requires.
 const ENDS_BY_LIMIT: &[&str] =
     &["init/timeout", "errors/comm/subcomm_abort", "errors/comm/subcomm_abort2", "errors/comm/intercomm_abort"];
+
+/// Tests whose ranks sleep for most of their time, beside [`ENDS_BY_LIMIT`]: until a connection is given up.
+const SLEEPS: &[&str] = &["errors/spawn/connect_timeout_no_accept", "errors/spawn/connect_timeout_mismatch"];
+
+/// Returns true if a test needs time rather than cores.
+fn sleeps(test: &Test) -> bool {
+    let place = format!("{}/{}", test.dir, test.program);
+    [ENDS_BY_LIMIT, SLEEPS].concat().contains(&place.as_str())
+}
+
+/// Tests of one directory that were begun earlier, each with its index in the directory.
+pub type Begun<'scope> = Vec<(usize, ScopedJoinHandle<'scope, Result<Ran>>)>;
 
 /// The result of a test.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,13 +103,38 @@ pub struct Runner<'a> {
 pub type Job = (Test, Option<Reason>);
 
 impl Runner<'_> {
-    /// Runs all tests and calls `seen` as each of them ends. Results are in the order of the tests.
-    pub fn run_all(&self, jobs: &[Job], seen: &(dyn Fn(&Ran) + Sync)) -> Result<Vec<Ran>> {
+    /// If several tests may run at once, begins those of a directory that sleep most of their time, so that they need
+    /// no time of their own: beside the tests of all directories.
+    pub fn begin<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        jobs: &'scope [Job],
+        seen: &'scope (dyn Fn(&Ran) + Sync),
+    ) -> Begun<'scope> {
+        let sleeping = jobs.iter().enumerate().filter(|(_, (test, _))| self.jobs > 1 && sleeps(test));
+        let begin = |(index, job)| {
+            let run = move || self.run_one(index, job, available_gigabytes()).inspect(seen);
+            (index, scope.spawn(run))
+        };
+        sleeping.map(begin).collect()
+    }
+
+    /// Runs all tests of a directory but those begun, awaits these, and calls `seen` as each test ends. Results are in
+    /// the order of the tests.
+    pub fn run_all(&self, jobs: &[Job], begun: Begun, seen: &(dyn Fn(&Ran) + Sync)) -> Result<Vec<Ran>> {
         let memory = available_gigabytes();
+        let rest: Vec<(usize, &Job)> =
+            jobs.iter().enumerate().filter(|(index, _)| begun.iter().all(|(other, _)| other != index)).collect();
         // Tests that need much memory run alone, and so do tests that write files, since several use the same file
         // names.
-        let alone = |(test, _): &Job| test.writes_files() || test.memory * self.jobs as f64 > memory;
-        parallel::run_all(jobs, self.jobs, alone, |index, job| self.run_one(index, job, memory).inspect(seen))
+        let alone = |(_, (test, _)): &(usize, &Job)| test.writes_files() || test.memory * self.jobs as f64 > memory;
+        let run = |_, (index, job): &(usize, &Job)| Ok((*index, self.run_one(*index, job, memory).inspect(seen)?));
+        let mut ran = parallel::run_all(&rest, self.jobs, alone, run)?;
+        for (index, test) in begun {
+            ran.push((index, test.join().unwrap_or_else(|panic| resume_unwind(panic))?));
+        }
+        ran.sort_by_key(|(index, _)| *index);
+        Ok(ran.into_iter().map(|(_, ran)| ran).collect())
     }
 
     fn run_one(&self, index: usize, (test, xfail): &Job, memory: f64) -> Result<Ran> {
