@@ -34,9 +34,9 @@ AM_COND_IF([BUILD_CH4_NETMOD_NTBRING],[
             [AC_MSG_ERROR([ch4:ntbring needs --with-ntbring=PREFIX, an absolute path])])
     AS_IF([test -f "$with_ntbring/include/ntbring.h"],[],
           [AC_MSG_ERROR([--with-ntbring: there is no $with_ntbring/include/ntbring.h])])
-    dnl The library may still be built meanwhile: only make needs it, to link libmpi.
-    AS_IF([test -f "$with_ntbring/lib/libntbring.so"],[],
-          [AC_MSG_WARN([make will need $with_ntbring/lib/libntbring.so, which is not there yet])])
+    dnl Only make needs the library, to link libmpi: with ntbring_library=later it may still be built
+    AS_IF([test -f "$with_ntbring/lib/libntbring.so" || test "x$ntbring_library" = xlater],[],
+          [AC_MSG_ERROR([--with-ntbring: there is no $with_ntbring/lib/libntbring.so])])
 
     PAC_APPEND_FLAG([-I$with_ntbring/include],[CPPFLAGS])
     dnl Not in LIBS or WRAPPER_LIBS: only libmpi itself links with libntbring.

@@ -46,6 +46,8 @@ fn flags(profile: Profile, prefix: &Path) -> Vec<String> {
         format!("--prefix={prefix}"),
         "--with-device=ch4:ntbring".to_string(),
         format!("--with-ntbring={prefix}"),
+        // It is built beside this step (see library.rs).
+        "ntbring_library=later".to_string(),
         format!("MPICHLIB_LDFLAGS=-Wl,-rpath,{prefix}/lib"),
         // What is built must not depend on whether this machine has its own hwloc: packages would need it, too.
         "--with-hwloc=embedded".to_string(),
