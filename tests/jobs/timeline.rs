@@ -171,7 +171,7 @@ fn collectives_are_spans_with_their_names() {
 fn the_latest_events_stay_in_bounded_memory() {
     let place = Place::new();
     let job = Job::new(4, 1, &["random_traffic", "1", "60"]).env("NTBRING_TIMELINE", place.file());
-    let ended = job.env("NTBRING_TIMELINE_EVENTS", "4K").run().ok();
+    let ended = job.env("NTBRING_TIMELINE_EVENTS", "4K").env("NTBRING_TIMELINE_CALLS", "all").run().ok();
     assert!(ended.stderr.contains("were overwritten by later ones"), "{}", ended.stderr);
     let trace = Trace::read(&place.file());
     trace.check(4);
