@@ -52,8 +52,8 @@ fn monitors_end_with_the_ranks_of_their_hosts() {
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_host_that_is_stopped_for_seconds_is_slow_and_loses_nothing() {
-    // Long enough for the others to sleep, and so to look, after the host is heard again.
-    let job = apart(Job::new(4, 1, &["random_traffic", "7", "300"])).start();
+    // Longer than it takes to see that the ranks are at it.
+    let job = apart(Job::new(4, 1, &["random_traffic", "7", "2000"])).start();
     // Ranks that are still in MPI_Init do not watch each other.
     job.joined(4);
     signal_host(&job, 2, 1, libc::SIGSTOP);
