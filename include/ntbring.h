@@ -744,13 +744,17 @@ void ntbring_pmi_unlock(void);
 char *ntbring_pmi_call_record(void);
 
 /* The calls of the application in the timeline (NTBRING_TIMELINE), which an endpoint can begin only in
- * ntbring_connect and end only in ntbring_linger or ntbring_close. While it is on, ntbring_timeline_begin
- * is to be called when a function begins, and returns 0 if calls of that function are not recorded;
- * otherwise a value for ntbring_timeline_end, to be called when the function ends. function is its name
- * and must never change. Of messages whose handler is charged (ntbring_job_t), the timeline shows bytes
- * 4 to 7 of the header as their tag. Any thread may call these functions at any time. */
-int ntbring_timeline_is_on(void);
-uint64_t ntbring_timeline_begin(const char *function);
+ * ntbring_connect and end only in ntbring_linger or ntbring_close. ntbring_timeline_is_on returns 1 while
+ * it is on; waits then have the name in latest, where the process stores the name of the function that
+ * it has called last: at most NTBRING_PMI_CALL_SIZE bytes, valid until the process ends, or NULL.
+ * While it is on, ntbring_timeline_begin is to be called when a function begins. It returns 0 if calls
+ * of that function are not recorded, and then sets *skips to 1, if that is not NULL: it need not be
+ * called for that function any more. Otherwise it returns a value for ntbring_timeline_end, to be called
+ * when the function ends. function is its name and must never change. Of messages whose handler is
+ * charged (ntbring_job_t), the timeline shows bytes 4 to 7 of the header as their tag. Any thread may
+ * call the latter two functions at any time. */
+int ntbring_timeline_is_on(const char *latest);
+uint64_t ntbring_timeline_begin(const char *function, uint8_t *skips);
 void ntbring_timeline_end(const char *function, uint64_t begin);
 
 /* A setting or a counter, for tools. name and meaning stay valid until the process ends,

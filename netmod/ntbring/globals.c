@@ -12,9 +12,9 @@ char *MPIR_last_call = unread_call;
 /* The calls of MPI functions in the timeline */
 bool MPIR_timeline_is_on = false;
 
-uint64_t MPIR_Timeline_begin(const char *function)
+uint64_t MPIR_Timeline_begin(const char *function, uint8_t * skips)
 {
-    return ntbring_timeline_begin(function);
+    return ntbring_timeline_begin(function, skips);
 }
 
 void MPIR_Timeline_end(const char *function, uint64_t begin)

@@ -139,7 +139,7 @@ static int connect_endpoints(void)
     }
     mpi_errno = MPIDU_bc_table_destroy();
     MPIR_ERR_CHECK(mpi_errno);
-    MPIR_timeline_is_on = ntbring_timeline_is_on() != 0;
+    MPIR_timeline_is_on = ntbring_timeline_is_on(MPIR_last_call) != 0;
 
     int rc = ntbring_limits(MPIDI_NTBRING_VCI(0).endpoint, &MPIDI_NTBRING_global.limits);
     MPIDI_NTBRING_CHKRC(rc);

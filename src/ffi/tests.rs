@@ -145,8 +145,8 @@ same_type! {
     ntbring_pmi_call_record: unsafe extern "C" fn() -> *mut c_char,
     ntbring_abi_version: unsafe extern "C" fn() -> u32,
     ntbring_error_text: unsafe extern "C" fn() -> *const c_char,
-    ntbring_timeline_is_on: unsafe extern "C" fn() -> i32,
-    ntbring_timeline_begin: unsafe extern "C" fn(*const c_char) -> u64,
+    ntbring_timeline_is_on: unsafe extern "C" fn(*const c_char) -> i32,
+    ntbring_timeline_begin: unsafe extern "C" fn(*const c_char, *mut u8) -> u64,
     ntbring_timeline_end: unsafe extern "C" fn(*const c_char, u64),
 }
 

@@ -9,6 +9,7 @@ use ntbring_timeline::{Job, Stopped};
 use std::ffi::{c_char, c_int};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The part of an endpoint in the timeline of its process.
 pub struct Timeline {
@@ -91,20 +92,30 @@ impl Drop for Timeline {
     }
 }
 
-/// Returns 1 while a timeline is on, and 0 otherwise. See `include/ntbring.h`.
+/// Returns 1 while a timeline is on, and 0 otherwise; names waits by `latest`. See `include/ntbring.h`.
+///
+/// # Safety
+/// `latest` must be NULL, or a string of at most NTBRING_PMI_CALL_SIZE bytes that exists until the process ends.
 #[no_mangle]
-pub extern "C" fn ntbring_timeline_is_on() -> c_int {
+pub unsafe extern "C" fn ntbring_timeline_is_on(latest: *const c_char) -> c_int {
+    // SAFETY: the caller guarantees such a string.
+    unsafe { ntbring_timeline::waits_are_in(latest) };
     ntbring_timeline::is_on().into()
 }
 
 /// Notes that a function is called. See `include/ntbring.h`.
 ///
 /// # Safety
-/// `function` must be a string that never changes.
+/// `function` must be a string that never changes, and `skips` NULL or a byte that exists until the process ends.
 #[no_mangle]
-pub unsafe extern "C" fn ntbring_timeline_begin(function: *const c_char) -> u64 {
+pub unsafe extern "C" fn ntbring_timeline_begin(function: *const c_char, skips: *mut u8) -> u64 {
     // SAFETY: the caller guarantees such a string.
-    unsafe { ntbring_timeline::called(function) }
+    let begin = unsafe { ntbring_timeline::called(function) };
+    if begin == 0 && ntbring_timeline::is_on() && !skips.is_null() {
+        // SAFETY: the caller guarantees such a byte; other threads may store the same value.
+        unsafe { AtomicU8::from_ptr(skips) }.store(1, Ordering::Relaxed);
+    }
+    begin
 }
 
 /// Records a call. See `include/ntbring.h`.

@@ -58,6 +58,17 @@ pub struct Message {
     pub number: u32,
 }
 
+impl Message {
+    /// Encodes the event that the message is sent or received at a time stamp.
+    #[inline(always)]
+    pub fn words(self, direction: Direction, stamp: u64) -> [u64; EVENT_WORDS] {
+        let kind = if direction == Direction::Out { SENT } else { RECEIVED };
+        let more = u16::from(self.vci) << 8 | u16::from(self.handler);
+        let last = u64::from(self.tag as u32) | u64::from(self.number) << 32;
+        [stamp, word(kind, self.way as u8, more, self.peer), self.bytes, last]
+    }
+}
+
 /// The name of no function.
 pub const NO_NAME: u16 = u16::MAX;
 
@@ -136,12 +147,7 @@ impl Event {
     #[inline(always)]
     pub fn words(self, stamp: u64) -> [u64; EVENT_WORDS] {
         match self {
-            Event::Message(direction, m) => {
-                let kind = if direction == Direction::Out { SENT } else { RECEIVED };
-                let more = u16::from(m.vci) << 8 | u16::from(m.handler);
-                let last = u64::from(m.tag as u32) | u64::from(m.number) << 32;
-                [stamp, word(kind, m.way as u8, more, m.peer), m.bytes, last]
-            }
+            Event::Message(direction, message) => message.words(direction, stamp),
             Event::Hop { src, dst, bytes, right } => [stamp, word(HOP, right.into(), 0, dst), bytes, src.into()],
             Event::Call { name, lasted, calls } => [stamp, word(CALL, 0, name, 0), lasted, calls],
             Event::Wait { lasted, ago, vci, name } => [stamp, word(WAIT, vci, name, 0), lasted, ago],

@@ -87,6 +87,18 @@ impl State {
 
     /// Decodes the state.
     pub fn of(word: u64) -> State {
-        State { claim: word >> 16, count: (word as usize >> 1 & 0x7fff).min(BLOCK_EVENTS), open: word & 1 != 0 }
+        State { claim: word >> 16, count: State::count(word).min(BLOCK_EVENTS), open: word & 1 != 0 }
+    }
+
+    /// Decodes the number of events alone.
+    #[inline(always)]
+    pub fn count(word: u64) -> usize {
+        word as usize >> 1 & 0x7fff
+    }
+
+    /// Encodes the state with one more event, which must have room.
+    #[inline(always)]
+    pub fn with_one_more(word: u64) -> u64 {
+        word + 2
     }
 }

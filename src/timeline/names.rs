@@ -79,26 +79,49 @@ fn is_coarse(name: &str) -> bool {
 /// The names that a process has recorded so far.
 #[derive(Default)]
 pub struct Names {
-    known: Mutex<HashMap<usize, Name>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_address: HashMap<usize, Name>,
+    by_text: HashMap<String, Name>,
 }
 
 impl Names {
-    /// Returns the name of a function, and enters it into the table in `header`. Names for which there is no room have
-    /// the number of the last one that had.
+    /// Returns the name of a function, and enters it into the table in `header`.
     ///
     /// # Safety
     /// `function` must be a string that ends with a zero byte and never changes.
     pub unsafe fn find(&self, function: *const c_char, header: &[AtomicU64]) -> Name {
         let mut known = self.known.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(name) = known.get(&(function as usize)) {
+        if let Some(name) = known.by_address.get(&(function as usize)) {
             return *name;
         }
         // SAFETY: the caller guarantees such a string.
         let text = unsafe { CStr::from_ptr(function) }.to_string_lossy();
+        let name = known.enter(&text, header);
+        known.by_address.insert(function as usize, name);
+        name
+    }
+
+    /// Returns the name of a function by its text, and enters it into the table in `header`.
+    pub fn find_text(&self, function: &str, header: &[AtomicU64]) -> Name {
+        self.known.lock().unwrap_or_else(|e| e.into_inner()).enter(function, header)
+    }
+}
+
+impl Known {
+    /// Returns the name of a function, with a new number if it has none. Names for which there is no room have the number
+    /// of the last one that had.
+    fn enter(&mut self, function: &str, header: &[AtomicU64]) -> Name {
+        if let Some(name) = self.by_text.get(function) {
+            return *name;
+        }
         // MPICH's functions have an inner function for several outer ones.
-        let text = match text.strip_prefix("internal_").or_else(|| text.strip_prefix("internalX_")) {
+        let text = match function.strip_prefix("internal_").or_else(|| function.strip_prefix("internalX_")) {
             Some(rest) => format!("MPI_{rest}"),
-            None => text.into_owned(),
+            None => function.to_string(),
         };
         let count = header[fact::NAMES].load(Ordering::Relaxed) as usize;
         let number = count.min(NAMES - 1);
@@ -112,7 +135,7 @@ impl Names {
         header[fact::NAMES].store(number as u64 + 1, Ordering::Release);
         let polls = POLLS.iter().any(|start| text.starts_with(start));
         let name = Name { number: number as u16, polls, coarse: is_coarse(&text) };
-        known.insert(function as usize, name);
+        self.by_text.insert(function.to_string(), name);
         name
     }
 }

@@ -6,8 +6,8 @@ use super::names::Name;
 use super::recorder::{current, Calls, Filling, Recorder, CURRENT};
 use std::cell::Cell;
 use std::ffi::c_char;
-use std::ptr::{from_ref, null};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ptr::{from_ref, null, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Two calls of a function that polls are one event if no more time stamps are between them: about a microsecond.
@@ -27,8 +27,6 @@ struct Cursor {
 /// The state of a thread that records. It has no destructor, so that every access is a plain one.
 struct Thread {
     cursor: Cell<Cursor>,
-    /// The name of the function that was called last.
-    inside: Cell<*const c_char>,
     /// Names found before, by address.
     found: [Cell<(usize, Name)>; FOUND],
     /// The part to which these names belong.
@@ -43,7 +41,6 @@ thread_local! {
     static THREAD: Thread = const {
         Thread {
             cursor: Cell::new(Cursor { of: null(), block: None }),
-            inside: Cell::new(null()),
             found: [const { Cell::new((0, Name { number: 0, polls: false, coarse: false })) }; FOUND],
             found_in: Cell::new(null()),
             number: Cell::new(0),
@@ -73,9 +70,8 @@ impl Drop for AtEnd {
 impl Thread {
     /// Adds an event to this thread's block.
     #[inline(always)]
-    fn put(&self, recorder: &'static Recorder, stamp: u64, event: Event) {
+    fn put(&self, recorder: &'static Recorder, words: [u64; EVENT_WORDS]) {
         let mut cursor = self.cursor.get();
-        let words = event.words(stamp);
         let is_done = match &mut cursor.block {
             Some(block) if cursor.of == from_ref(recorder) => block.put(words),
             _ => false,
@@ -153,25 +149,28 @@ pub fn is_on() -> bool {
 #[inline(always)]
 fn put(event: impl FnOnce() -> Event) {
     if let Some(recorder) = current() {
-        THREAD.with(|thread| thread.put(recorder, recorder.clock.stamp(), event()));
+        THREAD.with(|thread| thread.put(recorder, event().words(recorder.clock.stamp())));
     }
 }
 
 /// Records that a message was given to the ring, or queued for it, at the time stamp `at` ([`begin`]): taken before,
 /// because the receiver may have the message at once, and this process may be interrupted.
-#[cold]
-#[inline(never)]
+///
+/// The message must stay in registers, hence no function call and no [`Event`]: fields of several sizes that are stored
+/// to memory and read back as words would wait until all stores before them are done, that into the ring too.
+#[inline(always)]
 pub fn sent(at: u64, message: Message) {
     if let Some(recorder) = current().filter(|_| at != 0) {
-        THREAD.with(|thread| thread.put(recorder, at, Event::Message(Direction::Out, message)));
+        THREAD.with(|thread| thread.put(recorder, message.words(Direction::Out, at)));
     }
 }
 
 /// Records that the header of a message has arrived.
-#[cold]
-#[inline(never)]
+#[inline(always)]
 pub fn received(message: Message) {
-    put(|| Event::Message(Direction::In, message));
+    if let Some(recorder) = current() {
+        THREAD.with(|thread| thread.put(recorder, message.words(Direction::In, recorder.clock.stamp())));
+    }
 }
 
 /// Records that this process has forwarded an entry of rank `src` for rank `dst`, to the `right` or left.
@@ -186,20 +185,41 @@ pub fn has_moved(direction: Direction, peer: u32, bytes: u64, since: Instant) {
     put(|| Event::Payload { direction, peer, bytes, lasted: nanoseconds(since.elapsed()) });
 }
 
-/// Records a wait of endpoint `vci` that has lasted so long and ended then, in the function that this thread has called
+/// The name of the function that this process has called last, for [`waited`]; NULL if it is not known.
+static LATEST: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
+
+/// Longest such name.
+const LATEST_BYTES: usize = 63;
+
+/// Sets the place where the process stores the name of the function that it has called last.
+///
+/// # Safety
+/// From now on `latest` must be readable until the first zero byte, or for 63 bytes.
+pub unsafe fn waits_are_in(latest: *const c_char) {
+    LATEST.store(latest.cast_mut(), Ordering::Release);
+}
+
+/// Returns the name of the function that this process has called last; empty if it is not known.
+fn latest() -> String {
+    let at = LATEST.load(Ordering::Acquire).cast::<u8>().cast_const();
+    if at.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller of `waits_are_in` guarantees these bytes; another thread may change them meanwhile.
+    let bytes = (0..LATEST_BYTES).map(|i| unsafe { at.add(i).read_volatile() }).take_while(|byte| *byte != 0);
+    String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+}
+
+/// Records a wait of endpoint `vci` that has lasted so long and ended then, in the function that this process has called
 /// last.
 pub fn waited(vci: u8, lasted: Duration, ended: Instant) {
     let Some(recorder) = current() else { return };
-    THREAD.with(|thread| {
-        let function = thread.inside.get();
-        let name = match function.is_null() {
-            true => NO_NAME,
-            // SAFETY: [`called`] has got it, whose caller upholds the contract.
-            false => unsafe { thread.name(recorder, function) }.number,
-        };
-        let (lasted, ago) = (nanoseconds(lasted), nanoseconds(ended.elapsed()));
-        thread.put(recorder, recorder.clock.stamp(), Event::Wait { lasted, ago, vci, name });
-    });
+    let name = match latest() {
+        unknown if unknown.is_empty() => NO_NAME,
+        function => recorder.names.find_text(&function, recorder.header()).number,
+    };
+    let (lasted, ago) = (nanoseconds(lasted), nanoseconds(ended.elapsed()));
+    put(|| Event::Wait { lasted, ago, vci, name });
 }
 
 /// Records a sleep of endpoint `vci` that has just ended.
@@ -213,15 +233,14 @@ pub fn begin() -> u64 {
     current().map_or(0, |recorder| recorder.clock.stamp())
 }
 
-/// Notes that this thread has called a function. Returns a time stamp for [`ended`] if the call is to be recorded; 0 if
-/// not, or if no timeline is on.
+/// Returns a time stamp for [`ended`], now that a function is called; 0 if its calls are not recorded, or if no timeline
+/// is on.
 ///
 /// # Safety
 /// `function` must be the name of the function, a string that ends with a zero byte and never changes.
 pub unsafe fn called(function: *const c_char) -> u64 {
     let Some(recorder) = current() else { return 0 };
     THREAD.with(|thread| {
-        thread.inside.set(function);
         // SAFETY: the caller upholds the contract.
         let is_shown = recorder.calls == Calls::All || unsafe { thread.name(recorder, function) }.coarse;
         if is_shown {
@@ -245,7 +264,7 @@ pub unsafe fn ended(function: *const c_char, begin: u64) {
         let name = unsafe { thread.name(recorder, function) };
         if !(name.polls && thread.extend(recorder, name, begin, end)) {
             let lasted = end.saturating_sub(begin);
-            thread.put(recorder, begin, Event::Call { name: name.number, lasted, calls: 1 });
+            thread.put(recorder, Event::Call { name: name.number, lasted, calls: 1 }.words(begin));
         }
     });
 }

@@ -264,7 +264,7 @@ impl Recorder {
             words[block::THREAD].store(thread, Ordering::Relaxed);
             words[block::PAIR].store(stamp, Ordering::Relaxed);
             words[block::PAIR + 1].store(time, Ordering::Relaxed);
-            return Some(Filling { words, state });
+            return Some(Filling { words, state: state.word() });
         }
         None
     }
@@ -277,32 +277,34 @@ type Block = [AtomicU64; BLOCK_WORDS];
 #[derive(Clone, Copy)]
 pub(super) struct Filling {
     words: &'static Block,
-    state: State,
+    /// Its [`State`], as one word: a copy of a struct with padding is slow to read back.
+    state: u64,
 }
 
 impl Filling {
     /// Adds an event. Returns false if there is no room for it.
     #[inline(always)]
     pub fn put(&mut self, event: [u64; EVENT_WORDS]) -> bool {
-        let at = (self.state.count + 1) * EVENT_WORDS;
+        let at = (State::count(self.state) + 1) * EVENT_WORDS;
         let Some(words) = self.words.get(at..at + EVENT_WORDS) else { return false };
         for (word, value) in words.iter().zip(event) {
             word.store(value, Ordering::Relaxed);
         }
-        self.state.count += 1;
-        self.words[block::STATE].store(self.state.word(), Ordering::Release);
+        self.state = State::with_one_more(self.state);
+        self.words[block::STATE].store(self.state, Ordering::Release);
         true
     }
 
     /// Returns the words of the latest event, if there is one.
     pub fn latest(&self) -> Option<&'static [AtomicU64]> {
-        let at = self.state.count * EVENT_WORDS;
+        let at = State::count(self.state) * EVENT_WORDS;
         (at > 0).then(|| &self.words[at..at + EVENT_WORDS])
     }
 
     /// Gives the block up: it may be claimed from now on.
     pub fn close(self) {
-        self.words[block::STATE].store(State { open: false, ..self.state }.word(), Ordering::Release);
+        let state = State { open: false, ..State::of(self.state) };
+        self.words[block::STATE].store(state.word(), Ordering::Release);
     }
 }
 

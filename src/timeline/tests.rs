@@ -71,8 +71,11 @@ fn us(value: &Value) -> f64 {
 fn all_kinds_of_events_are_in_the_trace() {
     let recording = Recording::start(0, 1, 4096);
     assert!(is_on());
-    // SAFETY: a constant string.
-    let from = unsafe { called(c"internal_Allreduce".as_ptr()) };
+    // SAFETY: constant strings.
+    let from = unsafe {
+        waits_are_in(c"internal_Wait".as_ptr());
+        called(c"internal_Allreduce".as_ptr())
+    };
     sent(begin(), message(1));
     received(Message { way: Way::Chunked, handler: 5, ..message(1) });
     received(Message { peer: 9, ..message(1) });
@@ -86,13 +89,13 @@ fn all_kinds_of_events_are_in_the_trace() {
     assert!(!is_on() && begin() == 0);
     let spans: Vec<&Value> = of(&trace, "X").collect();
     let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
-    for name in ["send to 1", "receive from 1", "receive from 9", "sleep", "wait in MPI_Allreduce", "MPI_Allreduce"] {
+    for name in ["send to 1", "receive from 1", "receive from 9", "sleep", "wait in MPI_Wait", "MPI_Allreduce"] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
     let find = |name: &str| spans.iter().find(|span| span["name"] == name).unwrap();
     assert_eq!(find("send to 1")["args"]["tag"], -3);
     assert!(find("receive from 1")["args"]["tag"].is_null(), "this handler's messages have none");
-    assert_eq!((us(&find("wait in MPI_Allreduce")["dur"]), us(&find("sleep")["dur"])), (30.0, 20.0));
+    assert_eq!((us(&find("wait in MPI_Wait")["dur"]), us(&find("sleep")["dur"])), (30.0, 20.0));
     let (call, send) = (find("MPI_Allreduce"), find("send to 1"));
     assert!(us(&call["ts"]) <= us(&send["ts"]) && us(&send["ts"]) < us(&call["ts"]) + us(&call["dur"]));
     let ends: Vec<&Value> = of(&trace, "be").collect();
@@ -173,7 +176,10 @@ fn calls_that_are_many_are_left_out_but_their_waits_are_named() {
     start_with(dir, 0, 1, 4096, Calls::Coarse);
     for name in [c"internal_Recv", c"internalX_Ibcast", c"internal_Win_fence", c"internal_Test"] {
         // SAFETY: constant strings.
-        let from = unsafe { called(name.as_ptr()) };
+        let from = unsafe {
+            waits_are_in(name.as_ptr());
+            called(name.as_ptr())
+        };
         waited(0, Duration::from_nanos(1), Instant::now());
         // SAFETY: constant strings.
         unsafe { ended(name.as_ptr(), from) };
@@ -185,6 +191,8 @@ fn calls_that_are_many_are_left_out_but_their_waits_are_named() {
     let mut waits: Vec<&str> = of_kind("wait").map(|span| span["name"].as_str().unwrap()).collect();
     waits.sort();
     assert_eq!(waits, ["wait in MPI_Ibcast", "wait in MPI_Recv", "wait in MPI_Test", "wait in MPI_Win_fence"]);
+    // SAFETY: NULL is no place.
+    unsafe { waits_are_in(std::ptr::null()) };
 }
 
 #[test]
