@@ -99,7 +99,7 @@ impl Drop for Timeline {
 #[no_mangle]
 pub unsafe extern "C" fn ntbring_timeline_is_on(latest: *const c_char) -> c_int {
     // SAFETY: the caller guarantees such a string.
-    unsafe { ntbring_timeline::waits_are_in(latest) };
+    unsafe { ntbring_timeline::name_waits_by(latest) };
     ntbring_timeline::is_on().into()
 }
 

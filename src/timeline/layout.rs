@@ -99,6 +99,6 @@ impl State {
     /// Encodes the state with one more event, which must have room.
     #[inline(always)]
     pub fn with_one_more(word: u64) -> u64 {
-        word + 2
+        word + (1 << 1)
     }
 }

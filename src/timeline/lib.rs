@@ -38,5 +38,5 @@ pub use event::{Direction, Message, Way};
 pub use merge::{merge, Parts};
 pub use merged::{MergeError, Merged};
 pub use part::part_path;
-pub use record::{begin, called, ended, forwarded, has_moved, is_on, received, sent, slept, waited, waits_are_in};
+pub use record::{begin, called, ended, forwarded, has_moved, is_on, name_waits_by, received, sent, slept, waited};
 pub use recorder::{start, stop, Calls, Job, StartError, Stopped};

@@ -195,7 +195,7 @@ const LATEST_BYTES: usize = 63;
 ///
 /// # Safety
 /// From now on `latest` must be readable until the first zero byte, or for 63 bytes.
-pub unsafe fn waits_are_in(latest: *const c_char) {
+pub unsafe fn name_waits_by(latest: *const c_char) {
     LATEST.store(latest.cast_mut(), Ordering::Release);
 }
 
@@ -205,7 +205,7 @@ fn latest() -> String {
     if at.is_null() {
         return String::new();
     }
-    // SAFETY: the caller of `waits_are_in` guarantees these bytes; another thread may change them meanwhile.
+    // SAFETY: the caller of `name_waits_by` guarantees these bytes; another thread may change them meanwhile.
     let bytes = (0..LATEST_BYTES).map(|i| unsafe { at.add(i).read_volatile() }).take_while(|byte| *byte != 0);
     String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
 }

@@ -73,7 +73,7 @@ fn all_kinds_of_events_are_in_the_trace() {
     assert!(is_on());
     // SAFETY: constant strings.
     let from = unsafe {
-        waits_are_in(c"internal_Wait".as_ptr());
+        name_waits_by(c"internal_Wait".as_ptr());
         called(c"internal_Allreduce".as_ptr())
     };
     sent(begin(), message(1));
@@ -177,7 +177,7 @@ fn calls_that_are_many_are_left_out_but_their_waits_are_named() {
     for name in [c"internal_Recv", c"internalX_Ibcast", c"internal_Win_fence", c"internal_Test"] {
         // SAFETY: constant strings.
         let from = unsafe {
-            waits_are_in(name.as_ptr());
+            name_waits_by(name.as_ptr());
             called(name.as_ptr())
         };
         waited(0, Duration::from_nanos(1), Instant::now());
@@ -192,7 +192,7 @@ fn calls_that_are_many_are_left_out_but_their_waits_are_named() {
     waits.sort();
     assert_eq!(waits, ["wait in MPI_Ibcast", "wait in MPI_Recv", "wait in MPI_Test", "wait in MPI_Win_fence"]);
     // SAFETY: NULL is no place.
-    unsafe { waits_are_in(std::ptr::null()) };
+    unsafe { name_waits_by(std::ptr::null()) };
 }
 
 #[test]

@@ -64,9 +64,9 @@ pub struct Running {
     child: Child,
     mark: String,
     started: Instant,
-    /// What it has printed.
+    /// Its output so far.
     pub stdout: Output,
-    /// What it has printed to standard error.
+    /// Its standard error so far.
     pub stderr: Output,
 }
 

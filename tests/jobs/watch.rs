@@ -14,7 +14,7 @@ const GONE: Duration = Duration::from_secs(3);
 /// Number of messages from other hosts that show that a rank is in the middle of its traffic.
 const MANY: u64 = 100;
 
-/// What a job prints, which is read while it runs.
+/// The output of a job, which is read while it runs.
 pub struct Output {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
