@@ -221,6 +221,20 @@ impl Rank<'_> {
     }
 }
 
+/// Describes an event that a test does not expect.
+pub fn unexpected(event: &Event) -> String {
+    let what = match event {
+        Event::Arrival(arrival) => format!("a packet of rank {}: {:?}", arrival.src, arrival.packet),
+        Event::Sent { cookie, .. } => format!("message {cookie} is sent"),
+        Event::Taken { cookie } => format!("offer {cookie} is taken"),
+        Event::Fetched { cookie } => format!("payload {cookie} is fetched"),
+        Event::Stalled { src } => format!("rank {src} holds messages back"),
+        Event::Lost(loss) => format!("lost: {loss}"),
+        Event::Remote { cookie } => format!("operation {cookie} on a segment is complete"),
+    };
+    format!("unexpected event: {what}")
+}
+
 /// Runs `body` in every rank of a job. Panics with the reports of all ranks if one fails or hangs.
 pub fn run(layout: &Layout, settings: &Settings, body: impl Fn(&mut Rank) -> Result<(), String> + Sync) {
     run_each(layout, |_| settings.clone(), body);
@@ -284,7 +298,7 @@ pub fn try_run_over(
         // arrive after the held messages.
         while let Some(event) = if trusted { rank.poll()? } else { None } {
             if !matches!(event, Event::Stalled { .. }) {
-                return Err("an unexpected event".into());
+                return Err(unexpected(&event));
             }
         }
         rank.barrier()

@@ -33,8 +33,8 @@ fn await_blocks(rank: &mut Rank, group: u32, turn: usize) -> Result<(), String> 
     const SLEEP: Duration = Duration::from_secs(10);
     let mut slept = false;
     while !rank.endpoint.await_allgather(group, 3 * (turn as u32 % 2)).map_err(|e| e.to_string())? {
-        if rank.poll()?.is_some() {
-            return Err("an unexpected event".into());
+        if let Some(event) = rank.poll()? {
+            return Err(unexpected(&event));
         }
         let start = Instant::now();
         rank.idle.wait(SLEEP, false);

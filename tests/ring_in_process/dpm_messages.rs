@@ -9,8 +9,8 @@ fn hear(rank: &mut Rank, tag: u32) -> Result<Vec<u8>, String> {
         if let Some(bytes) = rank.endpoint.dpm_receive(tag).map_err(|e| e.to_string())? {
             return Ok(bytes);
         }
-        if rank.step(Duration::from_millis(100))?.is_some() {
-            return Err("an unexpected event".into());
+        if let Some(event) = rank.step(Duration::from_millis(100))? {
+            return Err(unexpected(&event));
         }
     }
 }

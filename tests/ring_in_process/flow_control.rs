@@ -77,7 +77,7 @@ impl<'a, 'b> Matching<'a, 'b> {
                 }
                 self.rank.endpoint.release(a.token, 0).map_err(|e| e.to_string())?;
             }
-            _ => return Err("an unexpected event".into()),
+            event => return Err(unexpected(&event)),
         }
         Ok(true)
     }

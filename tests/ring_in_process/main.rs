@@ -27,7 +27,7 @@ mod two_jobs;
 mod waiting;
 mod written;
 
-use common::ring::{run, run_each, try_to_join, Layout, Rank};
+use common::ring::{run, run_each, try_to_join, unexpected, Layout, Rank};
 use common::traffic::{exchange, Plan, Shape, Traffic};
 use ntbring_endpoint::wire::Head;
 use ntbring_endpoint::Settings;

@@ -71,7 +71,7 @@ fn names(rank: &mut Rank, count: usize) -> Result<Vec<String>, String> {
             }
             Event::Fetched { cookie } => format!("fetched {cookie}"),
             Event::Taken { cookie } => format!("taken {cookie}"),
-            _ => return Err("an unexpected event".into()),
+            event => return Err(unexpected(&event)),
         });
     }
     names.sort();

@@ -47,7 +47,7 @@ impl Client<'_, '_> {
         loop {
             match self.rank.event() {
                 Ok(Event::Remote { cookie: 77 }) => break,
-                Ok(_) => return Err("an unexpected event".into()),
+                Ok(event) => return Err(unexpected(&event)),
                 // The client gets the error first, and then the event of the operation.
                 Err(error) if outcome.is_ok() && error.contains("refused") => outcome = Err(error),
                 Err(error) => return Err(error),
