@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
 use anyhow::{bail, Result};
 
@@ -104,8 +105,13 @@ fn clippy(context: &Context) -> Result<Tally> {
 }
 
 fn cargo_test(_: &Context) -> Result<Tally> {
+    // Many tests wait for others most of their time.
+    let threads = thread::available_parallelism().map_or(1, usize::from).max(4);
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast", "--target-dir"]).arg(paths::target());
+    command
+        .args(["test", "--workspace", "--no-fail-fast", "--target-dir"])
+        .arg(paths::target())
+        .env("RUST_TEST_THREADS", threads.to_string());
     counted("cargo-test", &mut command)
 }
 
