@@ -16,6 +16,7 @@ mod faults;
 mod harness;
 mod liveness;
 mod path;
+mod processes;
 mod stats;
 mod strangers;
 mod survivors;
