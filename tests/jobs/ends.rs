@@ -1,7 +1,10 @@
 //! Ends of jobs: mpiexec's exit code, the one line that it prints, and nobody is left or waited for.
 
 use crate::harness::*;
+use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,7 +43,7 @@ fn of_a_rank(said: &str) -> String {
 
 /// Fails the test if the page of messages does not have this row in its table of ends.
 fn documented(how: &str, code: i32, line: &str) {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/troubleshooting.md")).unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/troubleshooting.md")).unwrap();
     let row = format!("| {how} | {code} | {line} |");
     assert!(page.lines().any(|found| found == row), "docs/troubleshooting.md lacks the row\n{row}");
 }
@@ -211,6 +214,46 @@ fn a_program_that_cannot_be_run_ends_the_job_and_is_named() {
             assert!(lines[0].ends_with(&format!(" cannot run {program}: {why}")), "{text}");
         }
     }
+}
+
+/// Returns a launcher with a command for each of two hosts; `$*` is what starts the proxy.
+fn launcher(dir: &Path, commands: [&str; 2]) -> String {
+    let path = dir.join("launcher");
+    let skip = "while [ \"$1\" != h0 ] && [ \"$1\" != h1 ]; do shift; done\nhost=$1; shift";
+    let [first, second] = commands;
+    fs::write(&path, format!("#!/bin/sh\n{skip}\n[ $host = h1 ] || {first}\n{second}\n")).unwrap();
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+#[ignore = "needs cargo xtask setup"]
+fn a_host_that_the_launcher_does_not_reach_ends_the_job_and_is_named() {
+    const START: &str = "exec sh -c \"$*\"";
+    let dir = tempfile::tempdir().unwrap();
+    for first in [START, "exit 255", "exec sleep 60"] {
+        for (second, how) in [("exit 255", "exit code 255"), ("kill -9 $$", "signal 9")] {
+            let path = launcher(dir.path(), [first, second]);
+            let job = Job::with_launcher(2, &["ssh", "-launcher-exec", &path], &["ends", "wait"]);
+            let ended = job.start().end_of_all(SOON);
+            let text = format!("{first}, {second}: {}", all_of(&ended));
+            assert_eq!(ended.status.code(), Some(1), "{text}");
+            let lines: Vec<&str> = ended.stderr.lines().collect();
+            let host =
+                if first == "exit 255" { "mpiexec: no process was started on host h" } else { "host h1: ssh has" };
+            assert!(lines.len() == 2 && lines[0].contains(host), "{text}");
+            assert!(first == "exit 255" || lines[0].ends_with(how), "{text}");
+            assert_eq!(lines[1], "mpiexec: with -launcher fork all hosts are emulated on this machine", "{text}");
+        }
+    }
+    let job = Job::with_launcher(2, &["ssh", "-launcher-exec", "./no-such-launcher"], &["hello"]);
+    let ended = job.start().end_of_all(SOON);
+    assert!(ended.stderr.contains("cannot run ./no-such-launcher: No such file"), "{}", all_of(&ended));
+    assert!(ended.stderr.contains("exit code 127") && !ended.stderr.contains("HYD"), "{}", all_of(&ended));
+    // Some launchers end while the proxy starts.
+    let later = "{ (sleep 1; exec sh -c \"$*\") & exit 0; }";
+    let path = launcher(dir.path(), [later, later]);
+    Job::with_launcher(2, &["ssh", "-launcher-exec", &path], &["hello"]).run().ok();
 }
 
 #[test]
