@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
 
 use anyhow::{bail, Result};
 
@@ -13,7 +12,7 @@ use crate::mpich_test::{self, MpichTestArgs};
 use crate::setup::{packages, Installed, SetupArgs};
 use crate::ui::{self, Tally};
 use crate::variants::VariantArgs;
-use crate::{mpi_programs, paths, process, shmem_test, vm_ring};
+use crate::{mpi_programs, parallel, paths, process, shmem_test, vm_ring};
 
 /// The setting with which emulated hosts behave as separate machines do.
 const NO_SHORTCUTS: (&str, &str) = ("NTBRING_SHORTCUTS", "none");
@@ -106,7 +105,7 @@ fn clippy(context: &Context) -> Result<Tally> {
 
 fn cargo_test(_: &Context) -> Result<Tally> {
     // Many tests wait for others most of their time.
-    let threads = thread::available_parallelism().map_or(1, usize::from).max(4);
+    let threads = parallel::cores().max(4);
     let mut command = cargo();
     command
         .args(["test", "--workspace", "--no-fail-fast", "--target-dir"])
