@@ -216,7 +216,7 @@ fn a_program_that_cannot_be_run_ends_the_job_and_is_named() {
     }
 }
 
-/// Returns a launcher with a command for each of two hosts; `$*` is what starts the proxy.
+/// Writes a launcher with a shell command for each of two hosts, in which `$*` starts the proxy. Returns its path.
 fn launcher(dir: &Path, commands: [&str; 2]) -> String {
     let path = dir.join("launcher");
     let skip = "while [ \"$1\" != h0 ] && [ \"$1\" != h1 ]; do shift; done\nhost=$1; shift";

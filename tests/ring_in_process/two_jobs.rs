@@ -155,7 +155,7 @@ fn a_process_that_no_gateway_reaches_is_lost() {
                     if layout.names[rank.rank as usize] == 2 {
                         let peer = add(rank, &elsewhere)?;
                         loss_of(rank, peer)?;
-                        // Until then the loss is reported again and again.
+                        // Otherwise the loss is reported again.
                         rank.endpoint.drop_peer(peer);
                     }
                     let mut nowhere = elsewhere;
