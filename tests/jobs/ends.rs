@@ -230,8 +230,10 @@ fn launcher(dir: &Path, commands: [&str; 2]) -> String {
 #[ignore = "needs cargo xtask setup"]
 fn a_host_that_the_launcher_does_not_reach_ends_the_job_and_is_named() {
     const START: &str = "exec sh -c \"$*\"";
+    // This proxy connects after the job has ended.
+    const START_LATE: &str = "{ trap '' TERM; sleep 2; exec sh -c \"$*\"; }";
     let dir = tempfile::tempdir().unwrap();
-    for first in [START, "exit 255", "exec sleep 60"] {
+    for first in [START, START_LATE, "exit 255", "exec sleep 60"] {
         for (second, how) in [("exit 255", "exit code 255"), ("kill -9 $$", "signal 9")] {
             let path = launcher(dir.path(), [first, second]);
             let job = Job::with_launcher(2, &["ssh", "-launcher-exec", &path], &["ends", "wait"]);
