@@ -43,6 +43,9 @@ const STATS_PAGE_PER_RANK: usize = 3;
 /// Directory in which MPICH creates its shared memory.
 const MPICH_SHM_DIR: &str = "/dev/shm";
 
+/// Time for which an error that follows another process's death is held back.
+const DEATH_PAUSE: Duration = Duration::from_secs(1);
+
 /// A process that is about to join: it has allocated its own resources and is not connected to any peer yet.
 pub struct Candidate {
     topology: Arc<Topology>,
@@ -161,7 +164,16 @@ impl Candidate {
 
     /// Joins the ring, given the cards of all ranks in rank order. Waits for the neighbours, at most for the connect
     /// timeout.
-    pub fn join(mut self, cards: &[Card]) -> Result<Membership, JoinError> {
+    pub fn join(self, cards: &[Card]) -> Result<Membership, JoinError> {
+        let result = self.try_join(cards);
+        if result.as_ref().is_err_and(JoinError::follows_a_death) {
+            // Launchers end a job in which a process has died, and name that process; this error would hide it.
+            std::thread::sleep(DEATH_PAUSE);
+        }
+        result
+    }
+
+    fn try_join(mut self, cards: &[Card]) -> Result<Membership, JoinError> {
         let topology = self.topology.clone();
         let (rank, host) = (self.rank, topology.host_of(self.rank));
         let cards = Cards::check(&topology, rank, cards)?;

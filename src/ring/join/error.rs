@@ -144,6 +144,18 @@ pub enum JoinError {
     },
 }
 
+impl JoinError {
+    /// Returns true if the error may be a consequence of the death of another process.
+    pub(super) fn follows_a_death(&self) -> bool {
+        let is_gone = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::NotFound;
+        match self {
+            JoinError::Died { .. } | JoinError::Leader(_) => true,
+            JoinError::Host(HostError::Open { cause, .. }) => is_gone(cause),
+            _ => false,
+        }
+    }
+}
+
 impl From<HostError> for JoinError {
     fn from(error: HostError) -> JoinError {
         match error {
