@@ -1,10 +1,8 @@
 //! Invalid settings and environments: each ends in an error that explains how to fix it.
 
 use crate::harness::*;
+use crate::made::{launcher, library};
 use nix::unistd::Uid;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 #[test]
 #[ignore = "needs cargo xtask setup"]
@@ -69,17 +67,13 @@ fn hosts_that_disagree_are_told_on_what() {
 #[ignore = "needs cargo xtask setup"]
 fn a_library_of_another_abi_version_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    let source = dir.path().join("other.c");
     let names = ["open", "address", "connect", "limits", "send", "poll", "release", "idle", "flush", "close"];
     let mut code = String::from("unsigned ntbring_abi_version(void) { return 99; }\n");
     code += "const char *ntbring_error_text(void) { return \"\"; }\n";
     for name in names {
         code += &format!("int ntbring_{name}(void) {{ return -1; }}\n");
     }
-    std::fs::write(&source, code).unwrap();
-    let library = dir.path().join("libntbring.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
-    assert!(built.success());
+    library(dir.path(), "ntbring", &code);
     let job = Job::new(2, 1, &["hello"]).env("LD_LIBRARY_PATH", dir.path());
     job.run().failed_saying(&["ABI version 99", "was built for version"]);
 }
@@ -89,13 +83,10 @@ fn a_library_of_another_abi_version_is_refused_by_name() {
 fn hosts_that_are_not_on_one_machine_are_told_so() {
     // For this check, a container with a process namespace of its own is another machine.
     let dir = tempfile::tempdir().unwrap();
-    let launcher = dir.path().join("launcher");
     let unshare = if Uid::effective().is_root() { "unshare -pf --mount-proc" } else { "unshare -rpf --mount-proc" };
-    let script = "#!/bin/sh\nwhile [ \"$1\" != h0 ] && [ \"$1\" != h1 ]; do shift; done\n\
-         host=$1; shift; [ $host = h0 ] && exec sh -c \"$*\"\nexec UNSHARE sh -c \"$*\"\n";
-    fs::write(&launcher, script.replace("UNSHARE", unshare)).unwrap();
-    fs::set_permissions(&launcher, PermissionsExt::from_mode(0o755)).unwrap();
-    let job = Job::with_launcher(2, &["ssh", "-launcher-exec", launcher.to_str().unwrap()], &["hello"]);
+    let start = "exec sh -c \"$*\"";
+    let path = launcher(dir.path(), [start, &start.replace("exec", &format!("exec {unshare}"))]);
+    let job = Job::with_launcher(2, &["ssh", "-launcher-exec", &path], &["hello"]);
     job.run().failed_saying(&["is on another machine, or in a container"]);
 }
 

@@ -3,15 +3,13 @@
 use crate::harness::*;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Hosts and ranks of each.
-const LAYOUTS: [(usize, usize); 3] = [(1, 4), (4, 1), (2, 2)];
+pub const LAYOUTS: [(usize, usize); 3] = [(1, 4), (4, 1), (2, 2)];
 /// Time limit for a job to start, fail and end, on a machine that has other work too.
-const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(20);
 
 /// Returns the number that follows a word in the output of a job.
 fn number(ended: &Ended, word: &str) -> i32 {
@@ -20,7 +18,7 @@ fn number(ended: &Ended, word: &str) -> i32 {
 }
 
 /// Returns all that is known of the end of a job.
-fn all_of(ended: &Ended) -> String {
+pub fn all_of(ended: &Ended) -> String {
     format!("{:?}\n{}{}", ended.status, ended.stdout, ended.stderr)
 }
 
@@ -216,48 +214,6 @@ fn a_program_that_cannot_be_run_ends_the_job_and_is_named() {
     }
 }
 
-/// Writes a launcher with a shell command for each of two hosts, in which `$*` starts the proxy. Returns its path.
-fn launcher(dir: &Path, commands: [&str; 2]) -> String {
-    let path = dir.join("launcher");
-    let skip = "while [ \"$1\" != h0 ] && [ \"$1\" != h1 ]; do shift; done\nhost=$1; shift";
-    let [first, second] = commands;
-    fs::write(&path, format!("#!/bin/sh\n{skip}\n[ $host = h1 ] || {first}\n{second}\n")).unwrap();
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    path.to_str().unwrap().to_string()
-}
-
-#[test]
-#[ignore = "needs cargo xtask setup"]
-fn a_host_that_the_launcher_does_not_reach_ends_the_job_and_is_named() {
-    const START: &str = "exec sh -c \"$*\"";
-    // This proxy connects after the job has ended.
-    const START_LATE: &str = "{ trap '' TERM; sleep 2; exec sh -c \"$*\"; }";
-    let dir = tempfile::tempdir().unwrap();
-    for first in [START, START_LATE, "exit 255", "exec sleep 60"] {
-        for (second, how) in [("exit 255", "exit code 255"), ("kill -9 $$", "signal 9")] {
-            let path = launcher(dir.path(), [first, second]);
-            let job = Job::with_launcher(2, &["ssh", "-launcher-exec", &path], &["ends", "wait"]);
-            let ended = job.start().end_of_all(SOON);
-            let text = format!("{first}, {second}: {}", all_of(&ended));
-            assert_eq!(ended.status.code(), Some(1), "{text}");
-            let lines: Vec<&str> = ended.stderr.lines().collect();
-            let host =
-                if first == "exit 255" { "mpiexec: no process was started on host h" } else { "host h1: ssh has" };
-            assert!(lines.len() == 2 && lines[0].contains(host), "{text}");
-            assert!(first == "exit 255" || lines[0].ends_with(how), "{text}");
-            assert_eq!(lines[1], "mpiexec: with -launcher fork all hosts are emulated on this machine", "{text}");
-        }
-    }
-    let job = Job::with_launcher(2, &["ssh", "-launcher-exec", "./no-such-launcher"], &["hello"]);
-    let ended = job.start().end_of_all(SOON);
-    assert!(ended.stderr.contains("cannot run ./no-such-launcher: No such file"), "{}", all_of(&ended));
-    assert!(ended.stderr.contains("exit code 127") && !ended.stderr.contains("HYD"), "{}", all_of(&ended));
-    // Some launchers end while the proxy starts.
-    let later = "{ (sleep 1; exec sh -c \"$*\") & exit 0; }";
-    let path = launcher(dir.path(), [later, later]);
-    Job::with_launcher(2, &["ssh", "-launcher-exec", &path], &["hello"]).run().ok();
-}
-
 #[test]
 #[ignore = "needs cargo xtask setup"]
 fn a_signal_to_mpiexec_ends_the_job_with_one_line() {
@@ -280,22 +236,6 @@ fn a_signal_to_mpiexec_ends_the_job_with_one_line() {
                 )
             };
             assert!(ranks.iter().any(|rank| ended.stderr == said(rank)) && only_waited(&ended), "{text}");
-        }
-    }
-}
-
-#[test]
-#[ignore = "needs cargo xtask setup"]
-fn a_signal_to_mpiexec_ends_the_job_while_it_starts() {
-    for (hosts, per_host) in LAYOUTS {
-        for _ in 0..10 {
-            let delay = format!("0.{:03}", fastrand::u32(1..150));
-            let job = Job::new(hosts, per_host, &["ends", "wait"]).under(&["timeout", &delay]);
-            let ended = job.start().end_of_all(SOON);
-            let text = format!("after {delay} s on {hosts}x{per_host}: {}", all_of(&ended));
-            assert_eq!(ended.status.code(), Some(124), "{text}");
-            let lines: Vec<&str> = ended.stderr.lines().collect();
-            assert!(lines.len() <= 1 && lines.iter().all(|line| line.contains("signal 15 (Terminated)")), "{text}");
         }
     }
 }
