@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Version of this file, which is raised whenever the meaning of anything in it changes. */
-#define NTBRING_ABI_VERSION 27
+#define NTBRING_ABI_VERSION 28
 
 /* Largest number of hosts of a ring. */
 #define NTBRING_HOSTS_MAX 64
@@ -587,6 +587,7 @@ typedef struct ntbring_shared ntbring_shared_t;
 typedef struct ntbring_shared_card {
     ntbring_segment_address_t address;
     uint64_t grain;             /* bytes that members post at a time */
+    uint64_t kernel_copies;     /* when the kernel copies blocks: as the library understands it */
 } ntbring_shared_card_t;
 
 /* Returns 1 if buffers can be shared with `rank`, else 0. */

@@ -1,5 +1,6 @@
 //! The buffers of a group, as one member sees them.
 
+use crate::addresses::Addresses;
 use crate::layout::{tag, Layout, ASLEEP, CORE, GIVEN_UP, PROGRESS};
 use ntbring_host::barrier;
 use ntbring_memory::{InWindow, OutWindow, Region};
@@ -56,6 +57,8 @@ pub struct Buffers {
     pub(crate) paired: bool,
     /// See [`Buffers::waits_for`].
     pub(crate) waits_for: Arc<AtomicU32>,
+    /// None: members post bytes only.
+    pub(crate) addresses: Option<Addresses>,
 }
 
 impl Buffers {
@@ -87,6 +90,7 @@ impl Buffers {
             seen,
             paired,
             waits_for,
+            addresses: None,
         }
     }
 

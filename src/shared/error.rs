@@ -21,6 +21,12 @@ pub enum SharedError {
         /// The number of the member.
         member: usize,
     },
+    /// The kernel does not copy the bytes that a member has posted by address.
+    #[error("the kernel cannot copy the bytes of rank {member} of the communicator, which has perhaps died")]
+    Unreadable {
+        /// The number of the member.
+        member: usize,
+    },
     /// The wait was given up ([`crate::Waiting::pass_time`]).
     #[error("the wait for other ranks was given up")]
     GivenUp,

@@ -15,11 +15,13 @@
 //! | [`layout`] | offsets in a buffer, and tags |
 //! | [`buffers`] | the buffers of a group, and what a member does while it waits |
 //! | `operation` | one collective at one member: posts and reads |
+//! | [`addresses`] | posts of addresses instead of bytes |
 //! | `moves` | barrier, broadcast, allgather, alltoall |
 //! | `reductions` | reduce, allreduce, reduce-scatter |
 //! | `scans` | scan and exclusive scan |
 //! | [`arithmetic`] | the combination of elements |
 
+pub mod addresses;
 pub mod arithmetic;
 pub mod buffers;
 mod error;

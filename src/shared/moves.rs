@@ -1,10 +1,12 @@
 //! Collectives that move bytes: barrier, broadcast, allgather, alltoall.
 
+use crate::addresses::{Found, Members};
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::LINE;
 use crate::operation::{copy, Operation};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use smallvec::SmallVec;
 
 /// Least number of bytes of a post, if a block is divided so that members copy at the same time.
 const PIECE_MIN: usize = 8 << 10;
@@ -93,14 +95,22 @@ impl Buffers {
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
         let (largest, me, piece) = (parts.largest(), self.me, self.grain);
-        let own = parts.of(me);
+        let (own, way) = (parts.of(me), self.way(input, input.len()));
         let mut operation = Operation::begin(self, piece.min(largest.max(input.len())), waiting);
+        let mut fetched = Members::default();
         for position in 0..largest.max(input.len()).div_ceil(piece).max(1) {
             let at = position * piece;
             let has = |size: usize| at < size || at == 0;
-            if has(input.len()) {
+            if way.by_address && at == 0 {
+                operation.post_words(way, input.len() as u64, [input.address() as u64])?;
+                if input.len() == own.1 {
+                    copy(input, output.part(own.0, own.1));
+                }
+            } else if !way.by_address && has(input.len()) {
                 let bytes = input.part(at, piece.min(input.len() - at));
-                operation.post(position as u64, bytes.len(), input.len() as u64, |mine, to| mine.write(to, bytes))?;
+                let total = input.len() as u64;
+                operation
+                    .post_with(way.flags, position as u64, bytes.len(), total, |mine, to| mine.write(to, bytes))?;
                 // While the others post.
                 if input.len() == own.1 {
                     copy(bytes, output.part(own.0 + at, bytes.len()));
@@ -108,14 +118,20 @@ impl Buffers {
             }
             for member in operation.buffers.others() {
                 let (offset, size) = parts.of(member);
-                if has(size) {
+                if has(size) && !fetched.contains(member) {
                     let part = output.part(offset + at, piece.min(size - at));
-                    let post = operation.expect(member, position as u64, part.len(), size as u64)?;
-                    operation.copy(post, 0, part);
+                    match operation.expect_blocks(member, position as u64, part.len(), 1, size as u64)? {
+                        Found::Bytes(post) => operation.copy(post, 0, part),
+                        Found::Addresses(post) => {
+                            operation.fetch(post, operation.word(post, 0), output.part(offset, size))?;
+                            fetched.insert(member);
+                        }
+                    }
                 }
             }
             operation.read_before(position as u64 + 1);
         }
+        operation.end_of_blocks(way, (0..operation.buffers.members()).map(|member| parts.of(member).1).sum())?;
         match input.len() == own.1 {
             true => Ok(()),
             false => Err(SharedError::OtherSize { member: me }),
@@ -132,27 +148,41 @@ impl Buffers {
     ) -> Result<(), SharedError> {
         let (n, me) = (self.members(), self.me);
         // If sizes differ, the first post begins with those of its blocks, one word for each reader.
-        let (sizes, total) = match sends {
-            Parts::Equal(size) => (0, size as u64),
-            Parts::Each(_) => (((n - 1) * 8).next_multiple_of(LINE), DIFFERS),
+        // A post by address has the address of all blocks, or address and size of each.
+        let (sizes, words, total) = match sends {
+            Parts::Equal(size) => (0, 1, size as u64),
+            Parts::Each(_) => (((n - 1) * 8).next_multiple_of(LINE), 2 * (n - 1), DIFFERS),
         };
         let most = ((self.grain - sizes.min(self.grain / 2)) / (n - 1)) & !7;
         let stride = |at: usize| match sends {
             Parts::Equal(size) => most.min(size - at),
             Parts::Each(_) => most,
         };
-        let mut operation = Operation::begin(self, sizes + (n - 1) * stride(0), waiting);
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
+        let way = self.way(input, posted);
+        let mut operation = Operation::begin(self, sizes + (n - 1) * stride(0), waiting);
         let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));
+        let mut fetched = Members::default();
         for position in 0..posted.max(read).max(own).div_ceil(most).max(1) {
             let at = position * most;
             let head = if position == 0 { sizes } else { 0 };
             let piece = |(offset, size): (usize, usize)| (offset + at.min(size), most.min(size.saturating_sub(at)));
-            if at < posted || at == 0 {
+            let (place, all) = (|reader| (reader + n - me - 1) % n, operation.buffers.others());
+            if way.by_address && at == 0 {
+                let words = match sends {
+                    Parts::Equal(_) => SmallVec::from_slice(&[input.address() as u64]),
+                    Parts::Each(_) => all
+                        .flat_map(|reader| {
+                            let (from, size) = sends.of(reader);
+                            [input.part(from, size).address() as u64, size as u64]
+                        })
+                        .collect::<SmallVec<[u64; 16]>>(),
+                };
+                operation.post_words(way, total, words)?;
+            } else if !way.by_address && (at < posted || at == 0) {
                 let len = head + (n - 1) * stride(at);
-                let (place, all) = (|reader| (reader + n - me - 1) % n, operation.buffers.others());
-                operation.post(position as u64, len, total, |mine, to| {
+                operation.post_with(way.flags, position as u64, len, total, |mine, to| {
                     for reader in all {
                         let (from, len) = piece(sends.of(reader));
                         if head > 0 {
@@ -169,25 +199,41 @@ impl Buffers {
                 copy(input.part(own_from + at, len), output.part(own_to + at, len));
             }
             for member in operation.buffers.others() {
-                let size = receives.of(member).1;
-                if at >= size && at > 0 {
+                let (to, size) = receives.of(member);
+                if at >= size && at > 0 || fetched.contains(member) {
                     continue;
                 }
                 let place = operation.buffers.place(member, me);
-                let post = operation.expect(member, position as u64, head + (n - 1) * stride(at), total)?;
-                if head > 0 {
-                    let mut sent = [0; 8];
-                    // SAFETY: `sent` is writable, and not used during the copy.
-                    operation.copy(post, place * 8, unsafe { ForeignRoom::new(sent.as_mut_ptr(), 8) });
-                    if u64::from_ne_bytes(sent) != size as u64 {
-                        return Err(SharedError::OtherSize { member });
+                let post = match operation.expect_blocks(
+                    member,
+                    position as u64,
+                    head + (n - 1) * stride(at),
+                    words,
+                    total,
+                )? {
+                    Found::Bytes(post) => post,
+                    Found::Addresses(post) => {
+                        let (address, sent) = match sends {
+                            Parts::Equal(size) => (operation.word(post, 0) + (me * size) as u64, size as u64),
+                            Parts::Each(_) => (operation.word(post, 2 * place), operation.word(post, 2 * place + 1)),
+                        };
+                        if sent != size as u64 {
+                            return Err(SharedError::OtherSize { member });
+                        }
+                        operation.fetch(post, address, output.part(to, size))?;
+                        fetched.insert(member);
+                        continue;
                     }
+                };
+                if head > 0 && operation.word(post, place) != size as u64 {
+                    return Err(SharedError::OtherSize { member });
                 }
-                let (to, len) = piece(receives.of(member));
+                let (to, len) = piece((to, size));
                 operation.copy(post, head + place * stride(at), output.part(to, len));
             }
             operation.read_before(position as u64 + 1);
         }
+        operation.end_of_blocks(way, (0..n).map(|member| receives.of(member).1).sum())?;
         match own == own_size {
             true => Ok(()),
             false => Err(SharedError::OtherSize { member: me }),

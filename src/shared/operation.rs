@@ -1,5 +1,6 @@
 //! One collective at one member.
 
+use crate::addresses::{BY_ADDRESS, FLAGS};
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::{tag, Place, ASLEEP, GIVEN_UP, INLINE, LINE, POSTS_MAX, PROGRESS};
@@ -37,6 +38,18 @@ pub(crate) struct Post {
     /// Offset of its bytes, and their number.
     offset: usize,
     len: usize,
+}
+
+impl Post {
+    /// Returns the number of the member that has posted it.
+    pub fn member(&self) -> usize {
+        self.member
+    }
+
+    /// Returns the number of its bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
 }
 
 impl<'a> Operation<'a> {
@@ -123,8 +136,38 @@ impl<'a> Operation<'a> {
         total: u64,
         fill: impl FnOnce(&OutWindow, usize),
     ) -> Result<(), SharedError> {
+        self.post_with(0, position, len, total, fill)
+    }
+
+    /// As [`Operation::post`], with flags beside the length.
+    pub fn post_with(
+        &mut self,
+        flags: u64,
+        position: u64,
+        len: usize,
+        total: u64,
+        fill: impl FnOnce(&OutWindow, usize),
+    ) -> Result<(), SharedError> {
         let collective = self.buffers.collective;
         let Place { cell, contents, read } = self.buffers.layout.place(collective, position, len, self.stride);
+        self.until_read(read)?;
+        let buffers = &mut *self.buffers;
+        let mine = &buffers.all[buffers.me];
+        assert!(len <= self.stride && position < POSTS_MAX, "a post fits a cell and a tag");
+        fill(&buffers.mine, contents);
+        mine.word(cell + 8).store(len as u64 | flags, Ordering::Relaxed);
+        mine.word(cell + 16).store(total, Ordering::Relaxed);
+        mine.word(cell).store(tag(collective, position + 1), Ordering::Release);
+        buffers.wake_sleepers(self.waiting);
+        Ok(())
+    }
+
+    /// Waits until all other members have read what they need of this member's posts before `position`.
+    pub fn until_all_have_read(&mut self, position: u64) -> Result<(), SharedError> {
+        self.until_read(tag(self.buffers.collective, position))
+    }
+
+    fn until_read(&mut self, read: u64) -> Result<(), SharedError> {
         for member in self.buffers.others() {
             if self.buffers.seen[member] < read {
                 let look = |buffers: &mut Buffers| {
@@ -136,56 +179,63 @@ impl<'a> Operation<'a> {
                 self.until(member, look, is_due)?;
             }
         }
-        let buffers = &mut *self.buffers;
-        let mine = &buffers.all[buffers.me];
-        assert!(len <= self.stride && position < POSTS_MAX, "a post fits a cell and a tag");
-        fill(&buffers.mine, contents);
-        mine.word(cell + 8).store(len as u64, Ordering::Relaxed);
-        mine.word(cell + 16).store(total, Ordering::Relaxed);
-        mine.word(cell).store(tag(collective, position + 1), Ordering::Release);
-        buffers.wake_sleepers(self.waiting);
         Ok(())
     }
 
     /// Waits for a member's post, which must have `len` bytes, and be of a collective of size `total`.
     pub fn expect(&mut self, member: usize, position: u64, len: usize, total: u64) -> Result<Post, SharedError> {
+        match self.expect_any(member, position, len, total)? {
+            (post, 0) => Ok(post),
+            _ => Err(SharedError::OtherSize { member }),
+        }
+    }
+
+    /// Waits for a member's post of a collective of size `total`. It must have `len` bytes, unless it has addresses.
+    /// Returns the flags beside its length, too.
+    pub fn expect_any(
+        &mut self,
+        member: usize,
+        position: u64,
+        len: usize,
+        total: u64,
+    ) -> Result<(Post, u64), SharedError> {
         let collective = self.buffers.collective;
-        let Place { cell, contents, .. } = self.buffers.layout.place(collective, position, len, self.stride);
+        let place = self.buffers.layout.place(collective, position, len, self.stride);
         let (wanted, left) = (tag(collective, position + 1), tag(collective + 1, 0));
         // Where a post of another size would be.
         let other_len = if len <= INLINE { INLINE + 1 } else { INLINE };
-        let other = self.buffers.layout.place(collective, position, other_len, self.stride).cell;
+        let other = self.buffers.layout.place(collective, position, other_len, self.stride);
         let all_post = self.all_post;
         let is_due = |buffers: &Buffers, of: usize| {
             let posts = of == member || all_post;
             let word = |offset| buffers.all[of].word(offset).load(Ordering::Relaxed);
-            word(PROGRESS) < tag(collective, 0) || posts && word(cell) < wanted
+            word(PROGRESS) < tag(collective, 0) || posts && word(place.cell) < wanted
         };
         let look = |buffers: &mut Buffers| {
-            let word = buffers.all[member].word(cell);
-            match word.load(Ordering::Acquire) == wanted {
-                true => Some(true),
-                false if other != cell && buffers.all[member].word(other).load(Ordering::Relaxed) == wanted => {
-                    Some(true)
-                }
-                // A member posts before it ends.
-                false if buffers.all[member].word(PROGRESS).load(Ordering::Acquire) >= left => {
-                    Some(word.load(Ordering::Acquire) == wanted)
-                }
-                false => None,
+            let is_there = |place: &Place| buffers.all[member].word(place.cell).load(Ordering::Acquire) == wanted;
+            if is_there(&place) {
+                return Some(Some(place));
             }
+            if other.cell != place.cell && is_there(&other) {
+                return Some(Some(other));
+            }
+            // A member posts before it ends.
+            let has_left = buffers.all[member].word(PROGRESS).load(Ordering::Acquire) >= left;
+            has_left.then(|| [place, other].into_iter().find(is_there))
         };
         let there = self.until(member, look, is_due)?;
         let word = |offset| self.buffers.all[member].word(offset).load(Ordering::Relaxed);
         match there {
-            false if self.buffers.all[member].word(GIVEN_UP).load(Ordering::Relaxed) == collective => {
-                Err(SharedError::Failed { member })
+            None if word(GIVEN_UP) == collective => Err(SharedError::Failed { member }),
+            None => Err(SharedError::Left { member }),
+            Some(Place { cell, contents, .. }) => {
+                let (found, flags) = (word(cell + 8) & !FLAGS, word(cell + 8) & FLAGS);
+                let fits = flags & BY_ADDRESS != 0 && found <= self.buffers.layout.cell() as u64 || found == len as u64;
+                match fits && word(cell + 16) == total {
+                    true => Ok((Post { member, offset: contents, len: found as usize }, flags)),
+                    false => Err(SharedError::OtherSize { member }),
+                }
             }
-            false => Err(SharedError::Left { member }),
-            true if word(cell + 8) == len as u64 && word(cell + 16) == total => {
-                Ok(Post { member, offset: contents, len })
-            }
-            true => Err(SharedError::OtherSize { member }),
         }
     }
 
@@ -201,6 +251,14 @@ impl<'a> Operation<'a> {
     pub fn bytes(&self, post: Post, from: usize, len: usize) -> *const u8 {
         assert!(from <= post.len && len <= post.len - from, "bytes beyond the post");
         self.buffers.views[post.member].address(post.offset + from, len)
+    }
+
+    /// Returns word `i` of a post. Panics if it is shorter.
+    pub fn word(&self, post: Post, i: usize) -> u64 {
+        let mut word = [0; 8];
+        // SAFETY: the variable is writable, and not used during the copy.
+        self.copy(post, i * 8, unsafe { ForeignRoom::new(word.as_mut_ptr(), 8) });
+        u64::from_ne_bytes(word)
     }
 
     /// Copies bytes at `from` of a post. Panics if it is shorter.

@@ -2,8 +2,10 @@
 
 use crate::layout::Layout;
 use crate::{Buffers, Parts, Reduction, SharedError, Waiting};
+use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom, Region};
 use ntbring_rma::operate::{Kind, Op};
+use ntbring_zerocopy::SingleCopy;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -53,15 +55,29 @@ impl Waiting for Yields<'_> {
 
 /// Runs `body` at all members of a group, each a thread, and returns their results.
 fn group<T: Send>(members: usize, grain: usize, body: impl Fn(&mut Buffers, &mut Yields) -> T + Sync) -> Vec<T> {
+    group_with(SingleCopy::Never, members, grain, body)
+}
+
+/// As [`group`]; the kernel copies blocks as the limits say, if it may.
+fn group_with<T: Send>(
+    kernel_copies: SingleCopy,
+    members: usize,
+    grain: usize,
+    body: impl Fn(&mut Buffers, &mut Yields) -> T + Sync,
+) -> Vec<T> {
+    let own = KernelCopy::probe(std::process::id(), KernelCopy::probe_address());
     let layout = Layout::new(members);
     let all: Vec<Region> = (0..members).map(|_| Region::anonymous(layout.bytes())).collect();
     let sleeping: Vec<_> = (0..members).map(|_| AtomicBool::new(false)).collect();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..members)
             .map(|me| {
-                let (all, sleeping, body) = (all.clone(), &sleeping[..], &body);
+                let (all, sleeping, body, own) = (all.clone(), &sleeping[..], &body, &own);
                 scope.spawn(move || {
                     let mut buffers = Buffers::new(me, all, layout, grain, true, false);
+                    if let Ok(own) = own {
+                        buffers.post_addresses(vec![*own; members], kernel_copies);
+                    }
                     let since = Instant::now();
                     let never = u32::MAX;
                     let mut waiting = Yields { me, sleeping, passed: 0, sleeps: false, gives_up_after: never, since };
@@ -240,14 +256,44 @@ proptest! {
         grain in prop_oneof![Just(4096usize), Just(1 << 15), Just(1 << 17)],
         calls in prop::collection::vec((kinds(), prop_oneof![0usize..20, 1000usize..1100, 0usize..60_000]), 1..8),
         sleeps in any::<bool>(),
+        kernel_copies in prop_oneof![
+            Just(SingleCopy::Never),
+            Just(SingleCopy::Above(0)),
+            Just(SingleCopy::Above(50_000)),
+            Just(SingleCopy::Auto(0)),
+        ],
     ) {
-        group(members, grain, |buffers, waiting| {
+        group_with(kernel_copies, members, grain, |buffers, waiting| {
             waiting.sleeps = sleeps;
             for (turn, &(kind, n)) in calls.iter().enumerate() {
                 execute(buffers, waiting, kind, n, turn);
             }
         });
     }
+}
+
+#[test]
+fn the_way_of_blocks_is_tried_and_all_members_follow() {
+    group_with(SingleCopy::Auto(0), 3, 1 << 16, |buffers, waiting| {
+        // About eight trials of 24 MiB, if the way were tried again and again.
+        for turn in 0..600 {
+            let kind = if turn % 3 == 0 { Kindness::Allgather } else { Kindness::Alltoall };
+            let n = if turn % 5 == 0 { 8 } else { 40_000 };
+            execute(buffers, waiting, kind, n, turn);
+        }
+    });
+}
+
+#[test]
+fn a_buffer_that_the_kernel_does_not_copy_is_posted_by_bytes() {
+    // No address of a process is as high, so the kernel refuses it as it does the memory of some devices.
+    group_with(SingleCopy::Above(0), 2, 1 << 16, |buffers, waiting| {
+        // SAFETY: the bytes are not accessed.
+        let nowhere = unsafe { ForeignBytes::new((1usize << 63) as *const u8, 1 << 20) };
+        assert!(!buffers.way(nowhere, 1 << 20).by_address);
+        assert!(buffers.way(bytes(&vector(0, 0, 100)), 400).by_address);
+        execute(buffers, waiting, Kindness::Alltoall, 40_000, 0);
+    });
 }
 
 #[test]

@@ -153,6 +153,11 @@ impl CopyTuner {
         self.trial.is_none() && self.copy_path == CopyPath::Lane
     }
 
+    /// Returns the path of the next payload.
+    pub fn copy_path(&self) -> CopyPath {
+        self.copy_path
+    }
+
     /// Records the start of a fetch of `size` bytes; returns its copy path.
     pub fn begin(&mut self, size: u64, now: impl FnOnce() -> Instant) -> CopyPath {
         if let Some(trial) = &mut self.trial {

@@ -1,5 +1,7 @@
 //! Selection of the protocol of a message and of the way in which its payload is fetched.
 
+use crate::SingleCopy;
+
 /// Bytes before the payload of a short message: size of `MPIDI_NTBRING_short_hdr_t`.
 pub const SHORT_HEADER: usize = 16;
 /// Bytes before the payload of any other MPICH message: size of `MPIDIG_hdr_t`.
@@ -40,8 +42,8 @@ pub struct Thresholds {
     pub eager_max: usize,
     /// Largest eager message to a rank whose memory can be accessed directly.
     pub near_eager_max: usize,
-    /// True if lanes are tried as well where the kernel can copy.
-    pub tunes_copies: bool,
+    /// When the kernel copies, where it can.
+    pub single_copy: SingleCopy,
     /// Smallest payload in bytes that both sides copy; None if they never do.
     pub split_min: Option<u64>,
 }
@@ -101,7 +103,7 @@ mod tests {
             packed_max: 100,
             eager_max: 1000,
             near_eager_max: 200,
-            tunes_copies: false,
+            single_copy: SingleCopy::Never,
             split_min: Some(5000),
         };
         let ways = |reached| [0, 100, 101, 200, 201, 1000, 1001, u64::MAX].map(|n| t.choose(n, reached));

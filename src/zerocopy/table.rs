@@ -174,6 +174,11 @@ pub enum SingleCopy {
 }
 
 impl SingleCopy {
+    /// True if other ways are tried as well where the kernel can copy.
+    pub fn is_tuned(self) -> bool {
+        matches!(self, SingleCopy::Auto(_))
+    }
+
     /// Size in bytes of the largest message that the kernel does not copy; None if it never copies.
     pub fn least(self) -> Option<usize> {
         match self {
@@ -204,7 +209,7 @@ impl Thresholds {
             packed_max: limits.packed_max.min(packed_limit),
             eager_max,
             near_eager_max: limits.single_copy.least().map_or(eager_max, |bytes| bytes.max(LONG_HEADER)),
-            tunes_copies: matches!(limits.single_copy, SingleCopy::Auto(_)),
+            single_copy: limits.single_copy,
             split_min: match limits.split_copy {
                 // With more ranks than cores, the other side should use its core for other work.
                 SplitCopy::Auto(bytes) => (!oversubscribed).then_some(bytes),
@@ -223,12 +228,12 @@ mod tests {
     fn limits_are_fitted_to_the_job() {
         let t = Thresholds::new(DEFAULTS, false, 100_000);
         assert_eq!((t.packed_max, t.eager_max, t.near_eager_max, t.split_min), (16384, 67584, 6144, Some(65536)));
-        assert!(t.tunes_copies);
+        assert!(t.single_copy.is_tuned());
         assert_eq!(Thresholds::new(DEFAULTS, true, 100_000).split_min, None);
         assert_eq!(Thresholds::new(DEFAULTS, true, 1000).packed_max, 1000);
         let always = Limits { split_copy: SplitCopy::From(2), single_copy: SingleCopy::Never, ..DEFAULTS };
         let t = Thresholds::new(always, true, 100_000);
-        assert_eq!((t.split_min, t.near_eager_max, t.tunes_copies), (Some(2), t.eager_max, false));
+        assert_eq!((t.split_min, t.near_eager_max, t.single_copy.is_tuned()), (Some(2), t.eager_max, false));
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Endpoint {
         let mut out = Outbound::new(&members, settings.ring.chunk, credit_policy, packet_max, outward);
         let thresholds = Thresholds::new(settings.limits, members.is_oversubscribed(), out.lanes().packed_limit());
         let lease = forwarder_threads.as_ref().map(ForwarderThreads::lease);
-        let copy_tuners = thresholds.tunes_copies.then(|| CopyTuners::new(members.is_oversubscribed()));
+        let copy_tuners = thresholds.single_copy.is_tuned().then(|| CopyTuners::new(members.is_oversubscribed()));
         let idle = Arc::new(Idle::new(members.clone(), &settings, lease, stats_page.clone()));
         let inbound = Inbound::new(&members, inward);
         out.retransmit_thread = reliable

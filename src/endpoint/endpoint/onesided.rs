@@ -5,8 +5,9 @@ use crate::error::EndpointError;
 use crate::onesided::Operation;
 use crate::wire::Packet;
 use crate::Event;
-use ntbring_host::{Segment, SegmentAddress};
+use ntbring_host::{KernelCopy, Segment, SegmentAddress};
 use ntbring_ring::{HeldSegment, Writer};
+use ntbring_zerocopy::SingleCopy;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
 
@@ -48,6 +49,25 @@ impl Endpoint {
     /// Creates a segment of this rank that only ranks which can map it will use.
     pub fn create_shared(&mut self, size: u64) -> Result<(Segment, SegmentAddress), EndpointError> {
         self.onesided.segments.create_shared(size)
+    }
+
+    /// Returns when the kernel copies between buffers of this rank and others that can share buffers with it.
+    pub fn shared_kernel_copies(&self) -> SingleCopy {
+        let (me, size) = (self.members.rank(), self.members.topology().size() as u32);
+        let mut others = (0..size).filter(|&rank| rank != me && self.members.can_share(rank));
+        match others.all(|rank| self.members.kernel_copy(rank).is_some()) {
+            true => self.thresholds.single_copy,
+            false => SingleCopy::Never,
+        }
+    }
+
+    /// Returns kernel copies from ranks that can share buffers with this one, and from this one; None if the kernel does
+    /// not copy from one of them.
+    pub fn kernel_copies_of(&self, ranks: &[i32]) -> Option<Vec<KernelCopy>> {
+        let own = || KernelCopy::probe(std::process::id(), KernelCopy::probe_address()).ok();
+        let me = self.members.rank();
+        let of = |&rank: &i32| if rank as u32 == me { own() } else { self.members.kernel_copy(rank as u32) };
+        ranks.iter().map(of).collect()
     }
 
     /// Maps such a segment of another rank.

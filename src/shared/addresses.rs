@@ -1,0 +1,209 @@
+//! Posts by address: a member posts where its bytes are, and the kernel copies them for each reader.
+//!
+//! The bytes are copied once instead of twice, but the copies need system calls, and the member that posts waits until
+//! all others have read. Which way is faster depends on the caches that the cores share, so it is found at run time, as
+//! for messages ([`ntbring_zerocopy::copy_tuner`]): member 0 measures, and announces in its posts the way of the next
+//! collectives; every member reads its posts. A post tells if it has an address, so members may post in different ways.
+
+use crate::buffers::Buffers;
+use crate::error::SharedError;
+use crate::operation::{Operation, Post};
+use ntbring_host::KernelCopy;
+use ntbring_memory::{ForeignBytes, ForeignRoom};
+use ntbring_zerocopy::copy_tuner::{is_large, CopyPath, CopyTuners};
+use ntbring_zerocopy::SingleCopy;
+use std::time::Instant;
+
+/// Flag in the length of a post whose contents are addresses.
+pub(crate) const BY_ADDRESS: u64 = 1 << 63;
+/// Flags in the lengths of member 0's posts: the kernel copies blocks of the next collectives, small and large ones.
+const KERNEL: [u64; 2] = [1 << 62, 1 << 61];
+/// All flags.
+pub(crate) const FLAGS: u64 = BY_ADDRESS | KERNEL[0] | KERNEL[1];
+
+/// Most members of a group that posts addresses.
+pub const MEMBERS_MAX: usize = 64;
+
+/// Least size of a block that is posted by address while the faster way is found at run time, bytes. For smaller ones
+/// the system call takes longer than the second copy.
+const TUNED_MIN: usize = 24 << 10;
+
+/// What a member needs for posts by address.
+pub(crate) struct Addresses {
+    /// Kernel copies from the memory of each member, this one included.
+    from: Vec<KernelCopy>,
+    /// Least size of a block that may be posted by address, bytes.
+    least: usize,
+    /// The way of small and large blocks, as member 0 has announced it.
+    ways: [CopyPath; 2],
+    /// What member 0 measures; None if the way is fixed, and at other members.
+    tuners: Option<CopyTuners>,
+    /// First byte and size of the latest buffer of which the kernel was found to copy.
+    copied: (usize, usize),
+}
+
+/// How a member posts the blocks of a collective.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Way {
+    pub by_address: bool,
+    /// Flags for the lengths of all posts.
+    pub flags: u64,
+    /// When the collective began, and the size of a block, if they are measured.
+    since: Option<(Instant, u64)>,
+}
+
+impl Buffers {
+    /// Lets the group post addresses of the blocks for which `limits` asks; all members must call this with the same
+    /// limits, or none of them. `from`: kernel copies from the memory of each member, this one included.
+    ///
+    /// Panics if their number is not that of the members, or greater than [`MEMBERS_MAX`].
+    pub fn post_addresses(&mut self, from: Vec<KernelCopy>, limits: SingleCopy) {
+        assert!(from.len() == self.members() && from.len() <= MEMBERS_MAX, "an entry for each member");
+        let Some(least) = limits.least() else { return };
+        let (least, tuned) = if limits.is_tuned() { (least.max(TUNED_MIN), self.me == 0) } else { (least, false) };
+        let tuners = tuned.then(|| CopyTuners::new(self.yields));
+        self.addresses =
+            Some(Addresses { from, least: least.max(1), ways: [CopyPath::Kernel; 2], tuners, copied: (0, 0) });
+    }
+
+    /// Returns how this member posts blocks of at most `largest` bytes, which are all in `input`.
+    pub(crate) fn way(&mut self, input: ForeignBytes, largest: usize) -> Way {
+        let me = self.me;
+        let Some(addresses) = self.addresses.as_mut() else { return Way::default() };
+        let is_wanted = addresses.ways[usize::from(is_large(largest as u64))] == CopyPath::Kernel;
+        let mut way = Way::default();
+        if largest >= addresses.least {
+            way.by_address = is_wanted && addresses.can_copy(me, input);
+            way.since = addresses.tuners.is_some().then(|| (Instant::now(), largest as u64));
+        }
+        if let Some(tuners) = &mut addresses.tuners {
+            addresses.ways = [0, u64::MAX].map(|size| tuners.of(size).copy_path());
+        }
+        if me == 0 {
+            let kernel = |way: &CopyPath| *way == CopyPath::Kernel;
+            way.flags = KERNEL.iter().zip(&addresses.ways).filter(|(_, way)| kernel(way)).map(|(flag, _)| flag).sum();
+        }
+        way
+    }
+
+    /// Learns the way of the next collectives from the flags of a member's post.
+    pub(crate) fn learn(&mut self, member: usize, flags: u64) {
+        if let Some(addresses) = self.addresses.as_mut().filter(|_| member == 0) {
+            addresses.ways = KERNEL.map(|kernel| if flags & kernel != 0 { CopyPath::Kernel } else { CopyPath::Lane });
+        }
+    }
+
+    /// Records that a collective has ended in which this member has received `bytes` bytes of other members.
+    pub(crate) fn measure(&mut self, way: Way, bytes: usize) {
+        let tuners = self.addresses.as_mut().and_then(|addresses| addresses.tuners.as_mut());
+        let (Some((since, size)), Some(tuners)) = (way.since, tuners) else { return };
+        let (tuner, now) = (tuners.of(size), Instant::now());
+        let path = if way.by_address { CopyPath::Kernel } else { CopyPath::Lane };
+        let begun = tuner.begin(size, || since);
+        if let Some(outcome) = tuner.moved(path, bytes as u64, || now) {
+            log::debug!("blocks of {size} bytes through shared buffers: {outcome:?} (bytes per second)");
+        }
+        tuner.end(begun, || now);
+    }
+
+    /// Fills `to` from an address of a member. Returns false if the kernel cannot.
+    pub(crate) fn fetch(&self, member: usize, address: u64, to: ForeignRoom) -> bool {
+        let Some(addresses) = self.addresses.as_ref() else { return false };
+        let copied = addresses.from[member].read(address, to);
+        copied.inspect_err(|error| log::debug!("the kernel does not copy from member {member}: {error}")).is_ok()
+    }
+}
+
+impl Addresses {
+    /// Returns true if the kernel can copy the bytes, which are this member's own. It cannot copy those of some mapped
+    /// devices.
+    fn can_copy(&mut self, me: usize, bytes: ForeignBytes) -> bool {
+        let (at, len) = (bytes.address() as usize, bytes.len());
+        let known = at >= self.copied.0 && at + len <= self.copied.0 + self.copied.1;
+        let can_copy = known
+            || [at, at + len - 1].into_iter().all(|at| {
+                let mut byte = 0;
+                // SAFETY: a variable of one byte, which is not used meanwhile.
+                self.from[me].read(at as u64, unsafe { ForeignRoom::new(&raw mut byte, 1) }).is_ok()
+            });
+        if can_copy && !known {
+            self.copied = (at, len);
+        }
+        can_copy
+    }
+}
+
+/// A set of members.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Members(u64);
+
+impl Members {
+    pub fn insert(&mut self, member: usize) {
+        self.0 |= 1 << member;
+    }
+
+    /// Members that post no addresses need not be among the first [`MEMBERS_MAX`].
+    pub fn contains(self, member: usize) -> bool {
+        member < MEMBERS_MAX && self.0 & 1 << member != 0
+    }
+}
+
+/// What a post of blocks has.
+pub(crate) enum Found {
+    /// Its bytes.
+    Bytes(Post),
+    /// Addresses in the memory of the member, or the first of them.
+    Addresses(Post),
+}
+
+impl Operation<'_> {
+    /// Posts addresses, and what else readers need.
+    pub fn post_words(
+        &mut self,
+        way: Way,
+        total: u64,
+        words: impl IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
+    ) -> Result<(), SharedError> {
+        let words = words.into_iter();
+        self.post_with(way.flags | BY_ADDRESS, 0, 8 * words.len(), total, |mine, to| {
+            words.enumerate().for_each(|(i, word)| mine.write_bytes(to + 8 * i, &word.to_ne_bytes()));
+        })
+    }
+
+    /// Waits for a member's post of blocks of a collective of size `total`. It must have `len` bytes, or `words` words
+    /// with addresses.
+    pub fn expect_blocks(
+        &mut self,
+        member: usize,
+        position: u64,
+        len: usize,
+        words: usize,
+        total: u64,
+    ) -> Result<Found, SharedError> {
+        let (post, flags) = self.expect_any(member, position, len, total)?;
+        self.buffers.learn(member, flags);
+        match flags & BY_ADDRESS != 0 {
+            false => Ok(Found::Bytes(post)),
+            true if post.len() == 8 * words => Ok(Found::Addresses(post)),
+            true => Err(SharedError::OtherSize { member }),
+        }
+    }
+
+    /// Fills `to` from an address in a post.
+    pub fn fetch(&self, post: Post, address: u64, to: ForeignRoom) -> Result<(), SharedError> {
+        let member = post.member();
+        match self.buffers.fetch(member, address, to) {
+            true => Ok(()),
+            false => Err(SharedError::Unreadable { member }),
+        }
+    }
+
+    /// Waits until nobody needs this member's blocks any more. `bytes`: of all blocks that it has received.
+    pub fn end_of_blocks(&mut self, way: Way, bytes: usize) -> Result<(), SharedError> {
+        if way.by_address {
+            self.until_all_have_read(1)?;
+        }
+        self.buffers.measure(way, bytes);
+        Ok(())
+    }
+}
