@@ -10,23 +10,37 @@ use crate::error::SharedError;
 use crate::operation::{Operation, Post};
 use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
-use ntbring_zerocopy::copy_tuner::{is_large, CopyPath, CopyTuners};
+use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuner};
 use ntbring_zerocopy::SingleCopy;
 use std::time::Instant;
 
 /// Flag in the length of a post whose contents are addresses.
 pub(crate) const BY_ADDRESS: u64 = 1 << 63;
-/// Flags in the lengths of member 0's posts: the kernel copies blocks of the next collectives, small and large ones.
-const KERNEL: [u64; 2] = [1 << 62, 1 << 61];
+/// Flag in the lengths of member 0's posts: blocks of class 0 are posted by address in the next collectives. The flags of
+/// the other classes are below.
+const FIRST_CLASS: u64 = 1 << 62;
 /// All flags.
-pub(crate) const FLAGS: u64 = BY_ADDRESS | KERNEL[0] | KERNEL[1];
+pub(crate) const FLAGS: u64 = u64::MAX << (63 - CLASSES);
 
 /// Most members of a group that posts addresses.
 pub const MEMBERS_MAX: usize = 64;
 
 /// Least size of a block that is posted by address while the faster way is found at run time, bytes. For smaller ones
 /// the system call takes longer than the second copy.
-const TUNED_MIN: usize = 24 << 10;
+const TUNED_MIN: usize = 16 << 10;
+
+/// Sizes of blocks from which the ways are compared separately from smaller ones, bytes.
+const LARGER: [usize; 2] = [48 << 10, 768 << 10];
+/// Number of classes that are compared separately: of each kind of collective, one for each range of sizes.
+const CLASSES: usize = 2 * (LARGER.len() + 1);
+
+/// Kinds of collectives that are compared separately: what a member has posted in one is read by all others, or a part of
+/// it by each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    ForAll,
+    ForEach,
+}
 
 /// What a member needs for posts by address.
 pub(crate) struct Addresses {
@@ -34,10 +48,10 @@ pub(crate) struct Addresses {
     from: Vec<KernelCopy>,
     /// Least size of a block that may be posted by address, bytes.
     least: usize,
-    /// The way of small and large blocks, as member 0 has announced it.
-    ways: [CopyPath; 2],
-    /// What member 0 measures; None if the way is fixed, and at other members.
-    tuners: Option<CopyTuners>,
+    /// The flags that member 0 has announced.
+    announced: u64,
+    /// What member 0 measures, for each class; None if the way is fixed, and at other members.
+    tuners: Option<[CopyTuner; CLASSES]>,
     /// First byte and size of the latest buffer of which the kernel was found to copy.
     copied: (usize, usize),
 }
@@ -48,8 +62,14 @@ pub(crate) struct Way {
     pub by_address: bool,
     /// Flags for the lengths of all posts.
     pub flags: u64,
-    /// When the collective began, and the size of a block, if they are measured.
-    since: Option<(Instant, u64)>,
+    /// When the collective began, its class, and the size of a block, if they are measured.
+    measured: Option<(Instant, usize, usize)>,
+}
+
+/// Returns the class of a collective with blocks of at most `largest` bytes.
+fn class_of(blocks: Blocks, largest: usize) -> usize {
+    let range = LARGER.iter().filter(|&&size| largest >= size).count();
+    blocks as usize * (LARGER.len() + 1) + range
 }
 
 impl Buffers {
@@ -60,28 +80,28 @@ impl Buffers {
     pub fn post_addresses(&mut self, from: Vec<KernelCopy>, limits: SingleCopy) {
         assert!(from.len() == self.members() && from.len() <= MEMBERS_MAX, "an entry for each member");
         let Some(least) = limits.least() else { return };
-        let (least, tuned) = if limits.is_tuned() { (least.max(TUNED_MIN), self.me == 0) } else { (least, false) };
-        let tuners = tuned.then(|| CopyTuners::new(self.yields));
-        self.addresses =
-            Some(Addresses { from, least: least.max(1), ways: [CopyPath::Kernel; 2], tuners, copied: (0, 0) });
+        let least = least.max(if limits.is_tuned() { TUNED_MIN } else { 1 });
+        let tuners =
+            (limits.is_tuned() && self.me == 0).then(|| [(); CLASSES].map(|()| CopyTuner::new(self.yields, 1.0)));
+        self.addresses = Some(Addresses { from, least, announced: FLAGS, tuners, copied: (0, 0) });
     }
 
     /// Returns how this member posts blocks of at most `largest` bytes, which are all in `input`.
-    pub(crate) fn way(&mut self, input: ForeignBytes, largest: usize) -> Way {
+    pub(crate) fn way(&mut self, blocks: Blocks, input: ForeignBytes, largest: usize) -> Way {
         let me = self.me;
         let Some(addresses) = self.addresses.as_mut() else { return Way::default() };
-        let is_wanted = addresses.ways[usize::from(is_large(largest as u64))] == CopyPath::Kernel;
-        let mut way = Way::default();
+        let (mut way, class) = (Way::default(), class_of(blocks, largest));
         if largest >= addresses.least {
-            way.by_address = is_wanted && addresses.can_copy(me, input);
-            way.since = addresses.tuners.is_some().then(|| (Instant::now(), largest as u64));
-        }
-        if let Some(tuners) = &mut addresses.tuners {
-            addresses.ways = [0, u64::MAX].map(|size| tuners.of(size).copy_path());
+            way.by_address = addresses.announced & FIRST_CLASS >> class != 0 && addresses.can_copy(me, input);
+            way.measured = addresses.tuners.is_some().then(|| (Instant::now(), class, largest));
         }
         if me == 0 {
-            let kernel = |way: &CopyPath| *way == CopyPath::Kernel;
-            way.flags = KERNEL.iter().zip(&addresses.ways).filter(|(_, way)| kernel(way)).map(|(flag, _)| flag).sum();
+            let by_kernel = |(_, tuner): &(usize, &CopyTuner)| tuner.copy_path() == CopyPath::Kernel;
+            let flags = |tuners: &[CopyTuner; CLASSES]| {
+                tuners.iter().enumerate().filter(by_kernel).map(|(class, _)| FIRST_CLASS >> class).sum()
+            };
+            addresses.announced = addresses.tuners.as_ref().map_or(FLAGS, flags);
+            way.flags = addresses.announced & !BY_ADDRESS;
         }
         way
     }
@@ -89,19 +109,21 @@ impl Buffers {
     /// Learns the way of the next collectives from the flags of a member's post.
     pub(crate) fn learn(&mut self, member: usize, flags: u64) {
         if let Some(addresses) = self.addresses.as_mut().filter(|_| member == 0) {
-            addresses.ways = KERNEL.map(|kernel| if flags & kernel != 0 { CopyPath::Kernel } else { CopyPath::Lane });
+            addresses.announced = flags;
         }
     }
 
-    /// Records that a collective has ended in which this member has received `bytes` bytes of other members.
+    /// Records that a collective has ended in which this member has received `bytes` bytes.
     pub(crate) fn measure(&mut self, way: Way, bytes: usize) {
         let tuners = self.addresses.as_mut().and_then(|addresses| addresses.tuners.as_mut());
-        let (Some((since, size)), Some(tuners)) = (way.since, tuners) else { return };
-        let (tuner, now) = (tuners.of(size), Instant::now());
+        let (Some((since, class, largest)), Some(tuners)) = (way.measured, tuners) else { return };
+        let (tuner, now) = (&mut tuners[class], Instant::now());
         let path = if way.by_address { CopyPath::Kernel } else { CopyPath::Lane };
-        let begun = tuner.begin(size, || since);
+        let begun = tuner.begin(largest as u64, || since);
         if let Some(outcome) = tuner.moved(path, bytes as u64, || now) {
-            log::debug!("blocks of {size} bytes through shared buffers: {outcome:?} (bytes per second)");
+            log::debug!(
+                "blocks of {largest} bytes through shared buffers, class {class}: {outcome:?} (bytes per second)"
+            );
         }
         tuner.end(begun, || now);
     }

@@ -1,6 +1,6 @@
 //! Collectives that move bytes: barrier, broadcast, allgather, alltoall.
 
-use crate::addresses::{Found, Members};
+use crate::addresses::{Blocks, Found, Members};
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::LINE;
@@ -95,7 +95,7 @@ impl Buffers {
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
         let (largest, me, piece) = (parts.largest(), self.me, self.grain);
-        let (own, way) = (parts.of(me), self.way(input, input.len()));
+        let (own, way) = (parts.of(me), self.way(Blocks::ForAll, input, input.len()));
         let mut operation = Operation::begin(self, piece.min(largest.max(input.len())), waiting);
         let mut fetched = Members::default();
         for position in 0..largest.max(input.len()).div_ceil(piece).max(1) {
@@ -160,7 +160,7 @@ impl Buffers {
         };
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
-        let way = self.way(input, posted);
+        let way = self.way(Blocks::ForEach, input, posted);
         let mut operation = Operation::begin(self, sizes + (n - 1) * stride(0), waiting);
         let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));
         let mut fetched = Members::default();

@@ -1,5 +1,6 @@
 //! Collectives of groups whose members are threads.
 
+use crate::addresses::Blocks;
 use crate::layout::Layout;
 use crate::{Buffers, Parts, Reduction, SharedError, Waiting};
 use ntbring_host::KernelCopy;
@@ -290,8 +291,8 @@ fn a_buffer_that_the_kernel_does_not_copy_is_posted_by_bytes() {
     group_with(SingleCopy::Above(0), 2, 1 << 16, |buffers, waiting| {
         // SAFETY: the bytes are not accessed.
         let nowhere = unsafe { ForeignBytes::new((1usize << 63) as *const u8, 1 << 20) };
-        assert!(!buffers.way(nowhere, 1 << 20).by_address);
-        assert!(buffers.way(bytes(&vector(0, 0, 100)), 400).by_address);
+        assert!(!buffers.way(Blocks::ForAll, nowhere, 1 << 20).by_address);
+        assert!(buffers.way(Blocks::ForAll, bytes(&vector(0, 0, 100)), 400).by_address);
         execute(buffers, waiting, Kindness::Alltoall, 40_000, 0);
     });
 }

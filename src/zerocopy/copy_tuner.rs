@@ -145,7 +145,9 @@ impl CopyTuners {
 }
 
 impl CopyTuner {
-    fn new(oversubscribed: bool, worth: f64) -> CopyTuner {
+    /// Returns a tuner that begins with a trial. `oversubscribed` is true if there are more ranks than cores. The kernel
+    /// has to be faster by the factor `worth`.
+    pub fn new(oversubscribed: bool, worth: f64) -> CopyTuner {
         CopyTuner { copy_path: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, oversubscribed, worth }
     }
 
