@@ -10,6 +10,7 @@ use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_rma::operate::{Kind, Op};
 use ntbring_rma::{address, words};
 use ntbring_zerocopy::SingleCopy;
+use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -304,7 +305,7 @@ impl From<Failure> for Ended {
 
 /// The blocks of a buffer.
 struct Blocks {
-    parts: Option<Vec<(usize, usize)>>,
+    parts: Option<SmallVec<[(usize, usize); 16]>>,
     /// Size of each block if they are equal, bytes.
     equal: usize,
 }

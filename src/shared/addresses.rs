@@ -6,8 +6,6 @@
 //! collectives; every member reads its posts. A post tells if it has an address, so members may post in different ways.
 
 use crate::buffers::Buffers;
-use crate::error::SharedError;
-use crate::operation::{Operation, Post};
 use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuner};
@@ -19,8 +17,14 @@ pub(crate) const BY_ADDRESS: u64 = 1 << 63;
 /// Flag in the lengths of member 0's posts: blocks of class 0 are posted by address in the next collectives. The flags of
 /// the other classes are below.
 const FIRST_CLASS: u64 = 1 << 62;
+/// Flag in the length of a post that has small blocks of different sizes.
+pub(crate) const SMALL_BLOCKS: u64 = FIRST_CLASS >> CLASSES;
+/// Flags of posts that have not the expected number of bytes.
+pub(crate) const ANY_SIZE: u64 = BY_ADDRESS | SMALL_BLOCKS;
+/// The flags of all classes.
+const ALL_CLASSES: u64 = BY_ADDRESS - (FIRST_CLASS >> (CLASSES - 1));
 /// All flags.
-pub(crate) const FLAGS: u64 = u64::MAX << (63 - CLASSES);
+pub(crate) const FLAGS: u64 = ANY_SIZE | ALL_CLASSES;
 
 /// Most members of a group that posts addresses.
 pub const MEMBERS_MAX: usize = 64;
@@ -62,8 +66,9 @@ pub(crate) struct Way {
     pub by_address: bool,
     /// Flags for the lengths of all posts.
     pub flags: u64,
-    /// When the collective began, its class, and the size of a block, if they are measured.
-    measured: Option<(Instant, usize, usize)>,
+    /// The class of the collective, the size of a block, and when the collective began if both ways are being tried; None
+    /// if nothing is measured.
+    measured: Option<(usize, usize, Option<Instant>)>,
 }
 
 /// Returns the class of a collective with blocks of at most `largest` bytes.
@@ -83,7 +88,7 @@ impl Buffers {
         let least = least.max(if limits.is_tuned() { TUNED_MIN } else { 1 });
         let tuners =
             (limits.is_tuned() && self.me == 0).then(|| [(); CLASSES].map(|()| CopyTuner::new(self.yields, 1.0)));
-        self.addresses = Some(Addresses { from, least, announced: FLAGS, tuners, copied: (0, 0) });
+        self.addresses = Some(Addresses { from, least, announced: ALL_CLASSES, tuners, copied: (0, 0) });
     }
 
     /// Returns how this member posts blocks of at most `largest` bytes, which are all in `input`.
@@ -93,15 +98,16 @@ impl Buffers {
         let (mut way, class) = (Way::default(), class_of(blocks, largest));
         if largest >= addresses.least {
             way.by_address = addresses.announced & FIRST_CLASS >> class != 0 && addresses.can_copy(me, input);
-            way.measured = addresses.tuners.is_some().then(|| (Instant::now(), class, largest));
+            let since = |tuner: &CopyTuner| tuner.is_trying().then(Instant::now);
+            way.measured = addresses.tuners.as_ref().map(|tuners| (class, largest, since(&tuners[class])));
         }
         if me == 0 {
             let by_kernel = |(_, tuner): &(usize, &CopyTuner)| tuner.copy_path() == CopyPath::Kernel;
             let flags = |tuners: &[CopyTuner; CLASSES]| {
                 tuners.iter().enumerate().filter(by_kernel).map(|(class, _)| FIRST_CLASS >> class).sum()
             };
-            addresses.announced = addresses.tuners.as_ref().map_or(FLAGS, flags);
-            way.flags = addresses.announced & !BY_ADDRESS;
+            addresses.announced = addresses.tuners.as_ref().map_or(ALL_CLASSES, flags);
+            way.flags = addresses.announced;
         }
         way
     }
@@ -109,23 +115,23 @@ impl Buffers {
     /// Learns the way of the next collectives from the flags of a member's post.
     pub(crate) fn learn(&mut self, member: usize, flags: u64) {
         if let Some(addresses) = self.addresses.as_mut().filter(|_| member == 0) {
-            addresses.announced = flags;
+            addresses.announced = flags & ALL_CLASSES;
         }
     }
 
     /// Records that a collective has ended in which this member has received `bytes` bytes.
     pub(crate) fn measure(&mut self, way: Way, bytes: usize) {
         let tuners = self.addresses.as_mut().and_then(|addresses| addresses.tuners.as_mut());
-        let (Some((since, class, largest)), Some(tuners)) = (way.measured, tuners) else { return };
-        let (tuner, now) = (&mut tuners[class], Instant::now());
+        let (Some((class, largest, since)), Some(tuners)) = (way.measured, tuners) else { return };
+        let tuner = &mut tuners[class];
         let path = if way.by_address { CopyPath::Kernel } else { CopyPath::Lane };
-        let begun = tuner.begin(largest as u64, || since);
-        if let Some(outcome) = tuner.moved(path, bytes as u64, || now) {
+        let begun = tuner.begin(largest as u64, || since.unwrap_or_else(Instant::now));
+        if let Some(outcome) = tuner.moved(path, bytes as u64, Instant::now) {
             log::debug!(
                 "blocks of {largest} bytes through shared buffers, class {class}: {outcome:?} (bytes per second)"
             );
         }
-        tuner.end(begun, || now);
+        tuner.end(begun, Instant::now);
     }
 
     /// Fills `to` from an address of a member. Returns false if the kernel cannot.
@@ -152,80 +158,5 @@ impl Addresses {
             self.copied = (at, len);
         }
         can_copy
-    }
-}
-
-/// A set of members.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Members(u64);
-
-impl Members {
-    pub fn insert(&mut self, member: usize) {
-        self.0 |= 1 << member;
-    }
-
-    /// Members that post no addresses need not be among the first [`MEMBERS_MAX`].
-    pub fn contains(self, member: usize) -> bool {
-        member < MEMBERS_MAX && self.0 & 1 << member != 0
-    }
-}
-
-/// What a post of blocks has.
-pub(crate) enum Found {
-    /// Its bytes.
-    Bytes(Post),
-    /// Addresses in the memory of the member, or the first of them.
-    Addresses(Post),
-}
-
-impl Operation<'_> {
-    /// Posts addresses, and what else readers need.
-    pub fn post_words(
-        &mut self,
-        way: Way,
-        total: u64,
-        words: impl IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
-    ) -> Result<(), SharedError> {
-        let words = words.into_iter();
-        self.post_with(way.flags | BY_ADDRESS, 0, 8 * words.len(), total, |mine, to| {
-            words.enumerate().for_each(|(i, word)| mine.write_bytes(to + 8 * i, &word.to_ne_bytes()));
-        })
-    }
-
-    /// Waits for a member's post of blocks of a collective of size `total`. It must have `len` bytes, or `words` words
-    /// with addresses.
-    pub fn expect_blocks(
-        &mut self,
-        member: usize,
-        position: u64,
-        len: usize,
-        words: usize,
-        total: u64,
-    ) -> Result<Found, SharedError> {
-        let (post, flags) = self.expect_any(member, position, len, total)?;
-        self.buffers.learn(member, flags);
-        match flags & BY_ADDRESS != 0 {
-            false => Ok(Found::Bytes(post)),
-            true if post.len() == 8 * words => Ok(Found::Addresses(post)),
-            true => Err(SharedError::OtherSize { member }),
-        }
-    }
-
-    /// Fills `to` from an address in a post.
-    pub fn fetch(&self, post: Post, address: u64, to: ForeignRoom) -> Result<(), SharedError> {
-        let member = post.member();
-        match self.buffers.fetch(member, address, to) {
-            true => Ok(()),
-            false => Err(SharedError::Unreadable { member }),
-        }
-    }
-
-    /// Waits until nobody needs this member's blocks any more. `bytes`: of all blocks that it has received.
-    pub fn end_of_blocks(&mut self, way: Way, bytes: usize) -> Result<(), SharedError> {
-        if way.by_address {
-            self.until_all_have_read(1)?;
-        }
-        self.buffers.measure(way, bytes);
-        Ok(())
     }
 }

@@ -111,7 +111,7 @@ impl Buffers {
     }
 
     /// Returns the other members, beginning with the one behind this member.
-    pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + Clone {
         let (me, n) = (self.me, self.members());
         (1..n).map(move |i| (me + i) % n)
     }

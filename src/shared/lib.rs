@@ -15,7 +15,8 @@
 //! | [`layout`] | offsets in a buffer, and tags |
 //! | [`buffers`] | the buffers of a group, and what a member does while it waits |
 //! | `operation` | one collective at one member: posts and reads |
-//! | [`addresses`] | posts of addresses instead of bytes |
+//! | [`addresses`] | the choice between posts of bytes and of addresses |
+//! | `blocks` | posts of collectives in which members exchange blocks |
 //! | `moves` | barrier, broadcast, allgather, alltoall |
 //! | `reductions` | reduce, allreduce, reduce-scatter |
 //! | `scans` | scan and exclusive scan |
@@ -23,6 +24,7 @@
 
 pub mod addresses;
 pub mod arithmetic;
+mod blocks;
 pub mod buffers;
 mod error;
 pub mod layout;

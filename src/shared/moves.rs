@@ -1,6 +1,7 @@
 //! Collectives that move bytes: barrier, broadcast, allgather, alltoall.
 
-use crate::addresses::{Blocks, Found, Members};
+use crate::addresses::Blocks;
+use crate::blocks::{are_small, Found, Members};
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::LINE;
@@ -122,6 +123,7 @@ impl Buffers {
                     let part = output.part(offset + at, piece.min(size - at));
                     match operation.expect_blocks(member, position as u64, part.len(), 1, size as u64)? {
                         Found::Bytes(post) => operation.copy(post, 0, part),
+                        Found::Small(_) => return Err(SharedError::OtherSize { member }),
                         Found::Addresses(post) => {
                             operation.fetch(post, operation.word(post, 0), output.part(offset, size))?;
                             fetched.insert(member);
@@ -160,7 +162,9 @@ impl Buffers {
         };
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
-        let way = self.way(Blocks::ForEach, input, posted);
+        let is_small = matches!(sends, Parts::Each(_)) && are_small(n, self.others().map(|reader| sends.of(reader).1));
+        let mut way = self.way(Blocks::ForEach, input, posted);
+        way.by_address &= !is_small;
         let mut operation = Operation::begin(self, sizes + (n - 1) * stride(0), waiting);
         let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));
         let mut fetched = Members::default();
@@ -169,7 +173,15 @@ impl Buffers {
             let head = if position == 0 { sizes } else { 0 };
             let piece = |(offset, size): (usize, usize)| (offset + at.min(size), most.min(size.saturating_sub(at)));
             let (place, all) = (|reader| (reader + n - me - 1) % n, operation.buffers.others());
-            if way.by_address && at == 0 {
+            if is_small {
+                let block = |reader| {
+                    let (from, size) = sends.of(reader);
+                    input.part(from, size)
+                };
+                if at == 0 {
+                    operation.post_small(way, total, all.map(block))?;
+                }
+            } else if way.by_address && at == 0 {
                 let words = match sends {
                     Parts::Equal(_) => SmallVec::from_slice(&[input.address() as u64]),
                     Parts::Each(_) => all
@@ -212,6 +224,13 @@ impl Buffers {
                     total,
                 )? {
                     Found::Bytes(post) => post,
+                    Found::Small(post) => {
+                        if !operation.take_small(post, place, output.part(to, size)) {
+                            return Err(SharedError::OtherSize { member });
+                        }
+                        fetched.insert(member);
+                        continue;
+                    }
                     Found::Addresses(post) => {
                         let (address, sent) = match sends {
                             Parts::Equal(size) => (operation.word(post, 0) + (me * size) as u64, size as u64),

@@ -1,6 +1,6 @@
 //! One collective at one member.
 
-use crate::addresses::{BY_ADDRESS, FLAGS};
+use crate::addresses::{ANY_SIZE, FLAGS};
 use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::{tag, Place, ASLEEP, GIVEN_UP, INLINE, LINE, POSTS_MAX, PROGRESS};
@@ -190,7 +190,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Waits for a member's post of a collective of size `total`. It must have `len` bytes, unless it has addresses.
+    /// Waits for a member's post of a collective of size `total`. It must have `len` bytes, unless a flag says what else it
+    /// has.
     /// Returns the flags beside its length, too.
     pub fn expect_any(
         &mut self,
@@ -230,7 +231,7 @@ impl<'a> Operation<'a> {
             None => Err(SharedError::Left { member }),
             Some(Place { cell, contents, .. }) => {
                 let (found, flags) = (word(cell + 8) & !FLAGS, word(cell + 8) & FLAGS);
-                let fits = flags & BY_ADDRESS != 0 && found <= self.buffers.layout.cell() as u64 || found == len as u64;
+                let fits = flags & ANY_SIZE != 0 && found <= self.buffers.layout.cell() as u64 || found == len as u64;
                 match fits && word(cell + 16) == total {
                     true => Ok((Post { member, offset: contents, len: found as usize }, flags)),
                     false => Err(SharedError::OtherSize { member }),

@@ -298,6 +298,26 @@ fn a_buffer_that_the_kernel_does_not_copy_is_posted_by_bytes() {
 }
 
 #[test]
+fn blocks_of_another_size_than_expected_are_errors() {
+    for (limits, numbers) in [(SingleCopy::Never, 2), (SingleCopy::Never, 9000), (SingleCopy::Above(0), 9000)] {
+        let results = group_with(limits, 2, 1 << 15, |buffers, waiting| {
+            let (me, input, mut output) = (buffers.me(), vector(0, 0, 2 * numbers), vec![0; 2 * numbers]);
+            let parts = |other: usize| {
+                let sizes = [0, 1].map(|i| if i == me { 4 } else { other });
+                [(0, sizes[0]), (4 * numbers, sizes[1])]
+            };
+            // Member 1 sends less than member 0 expects.
+            let (sends, receives) = (parts(4 * numbers - 4 * me), parts(4 * numbers));
+            let (sent, received) = ((bytes(&input), Parts::Each(&sends)), (room(&mut output), Parts::Each(&receives)));
+            let result = buffers.alltoall(sent, received, waiting);
+            execute(buffers, waiting, Kindness::Alltoallv, 5000, 1);
+            result
+        });
+        assert_eq!(results, [Err(SharedError::OtherSize { member: 1 }), Ok(())], "{limits:?} {numbers}");
+    }
+}
+
+#[test]
 fn members_run_ahead_of_each_other() {
     let turns = AtomicU32::new(0);
     group(4, 4096, |buffers, waiting| {

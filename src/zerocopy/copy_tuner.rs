@@ -155,6 +155,11 @@ impl CopyTuner {
         self.trial.is_none() && self.copy_path == CopyPath::Lane
     }
 
+    /// Returns true while both paths are being tried.
+    pub fn is_trying(&self) -> bool {
+        self.trial.is_some()
+    }
+
     /// Returns the path of the next payload.
     pub fn copy_path(&self) -> CopyPath {
         self.copy_path
