@@ -3,7 +3,7 @@
 use ntbring_ntb::DOORBELLS;
 
 /// Version of the protocol between hosts: handshake, layout of windows, packets.
-pub const PROTOCOL_VERSION: u16 = 28;
+pub const PROTOCOL_VERSION: u16 = 29;
 
 /// Maximum number of forwarder threads of a host; more would have no traffic of their own.
 pub const THREADS_MAX: usize = 4;

@@ -313,7 +313,9 @@ fn blocks_of_another_size_than_expected_are_errors() {
             execute(buffers, waiting, Kindness::Alltoallv, 5000, 1);
             result
         });
-        assert_eq!(results, [Err(SharedError::OtherSize { member: 1 }), Ok(())], "{limits:?} {numbers}");
+        assert_eq!(results[0], Err(SharedError::OtherSize { member: 1 }), "{limits:?} {numbers}");
+        // Member 1 is right, but may need more of the other.
+        assert!(matches!(results[1], Ok(()) | Err(SharedError::Left { member: 0 })), "{results:?}");
     }
 }
 

@@ -66,7 +66,7 @@ pub const SINGLE_COPY: Threshold = Threshold {
         allowed: "auto, auto:N, off, or N, with N from 0 to 64K",
         shared: false,
         meaning: "largest header + payload that the kernel does not copy straight from buffer to buffer, where \
-                  it can; auto:N: unless lanes are found to be faster",
+                  it can; auto:N: unless lanes are found to be faster. For blocks of collectives, auto is at least 16K",
         tunable: true,
     },
     least: 0,
