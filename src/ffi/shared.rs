@@ -3,6 +3,7 @@
 use super::abi::*;
 use super::error::{argument, guard, Failure};
 use super::handle::{Handle, Shared};
+use ::ntbring_shared::addresses::{of_cards, to_card};
 use ::ntbring_shared::layout::Layout;
 use ::ntbring_shared::{Buffers, Parts, Reduction, SharedError, Waiting};
 use ntbring_host::{barrier, Segment};
@@ -51,26 +52,6 @@ pub unsafe extern "C" fn ntbring_can_share(endpoint: *mut ntbring_endpoint_t, ra
     })
 }
 
-/// Returns the value on a card for kernel copies: 0 for none, else twice the largest size that the kernel does not copy,
-/// plus 1 if it copies others unless another way is faster, plus 2.
-fn encode(kernel_copies: SingleCopy) -> u64 {
-    match kernel_copies {
-        SingleCopy::Never => 0,
-        SingleCopy::Above(bytes) => 2 * bytes as u64 + 2,
-        SingleCopy::Auto(bytes) => 2 * bytes as u64 + 3,
-    }
-}
-
-/// Returns what holds for a group whose members have these values on their cards.
-fn agree(cards: impl Iterator<Item = u64> + Clone) -> SingleCopy {
-    let bytes = cards.clone().max().map_or(0, |most| most.saturating_sub(2) as usize / 2);
-    match (cards.clone().any(|card| card < 2), cards.clone().any(|card| card % 2 == 1)) {
-        (true, _) => SingleCopy::Never,
-        (_, true) => SingleCopy::Auto(bytes),
-        (_, false) => SingleCopy::Above(bytes),
-    }
-}
-
 /// Creates this rank's buffer of a group. See `include/ntbring.h`.
 ///
 /// # Safety
@@ -93,7 +74,7 @@ pub unsafe extern "C" fn ntbring_shared_create(
         let (own, at) = endpoint.create_shared(layout.bytes() as u64)?;
         let grain = if endpoint.is_oversubscribed() { layout.cell() } else { GRAIN };
         let executed = endpoint.shared_collectives();
-        let kernel_copies = encode(endpoint.shared_kernel_copies());
+        let kernel_copies = to_card(endpoint.shared_kernel_copies());
         let group = Group { own, layout, members, buffers: None, executed };
         // SAFETY: not null, and the caller guarantees writable memory.
         unsafe {
@@ -143,7 +124,7 @@ pub unsafe extern "C" fn ntbring_shared_open(
         let grain = cards.iter().map(|card| card.grain as usize).min().unwrap_or(GRAIN);
         let (yields, paired) = (endpoint.is_oversubscribed(), barrier::available());
         let mut buffers = Buffers::new(me as usize, regions, group.layout, grain, yields, paired);
-        let limits = agree(cards.iter().map(|card| card.kernel_copies));
+        let limits = of_cards(cards.iter().map(|card| card.kernel_copies));
         if let Some(from) = endpoint.kernel_copies_of(ranks).filter(|_| limits != SingleCopy::Never) {
             buffers.post_addresses(from, limits);
         }

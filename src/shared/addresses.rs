@@ -35,6 +35,8 @@ const TUNED_MIN: usize = 16 << 10;
 
 /// Sizes of blocks from which the ways are compared separately from smaller ones, bytes.
 const LARGER: [usize; 2] = [48 << 10, 768 << 10];
+/// Factor by which measurements are longer than those of messages: a collective depends on all its ranks.
+const LONGER_TURNS: u64 = 4;
 /// Number of classes that are compared separately: of each kind of collective, one for each range of sizes.
 const CLASSES: usize = 2 * (LARGER.len() + 1);
 
@@ -44,6 +46,26 @@ const CLASSES: usize = 2 * (LARGER.len() + 1);
 pub(crate) enum Blocks {
     ForAll,
     ForEach,
+}
+
+/// Returns what a member tells the others about kernel copies: 0 if it has none, else twice the size of the largest block
+/// that the kernel does not copy, plus 2, and 1 more if other ways are tried as well.
+pub fn to_card(limits: SingleCopy) -> u64 {
+    match limits {
+        SingleCopy::Never => 0,
+        SingleCopy::Above(bytes) => 2 * bytes as u64 + 2,
+        SingleCopy::Auto(bytes) => 2 * bytes as u64 + 3,
+    }
+}
+
+/// Returns the limits of a group whose members have told this: none that a member does not keep.
+pub fn of_cards(cards: impl Iterator<Item = u64> + Clone) -> SingleCopy {
+    let bytes = cards.clone().max().map_or(0, |most| most.saturating_sub(2) as usize / 2);
+    match (cards.clone().any(|card| card < 2), cards.clone().any(|card| card % 2 == 1)) {
+        (true, _) => SingleCopy::Never,
+        (false, true) => SingleCopy::Auto(bytes),
+        (false, false) => SingleCopy::Above(bytes),
+    }
 }
 
 /// What a member needs for posts by address.
@@ -86,8 +108,8 @@ impl Buffers {
         assert!(from.len() == self.members() && from.len() <= MEMBERS_MAX, "an entry for each member");
         let Some(least) = limits.least() else { return };
         let least = least.max(if limits.is_tuned() { TUNED_MIN } else { 1 });
-        let tuners =
-            (limits.is_tuned() && self.me == 0).then(|| [(); CLASSES].map(|()| CopyTuner::new(self.yields, 1.0)));
+        let tuners = (limits.is_tuned() && self.me == 0)
+            .then(|| [(); CLASSES].map(|()| CopyTuner::new(self.yields, 1.0).with_longer_turns(LONGER_TURNS)));
         self.addresses = Some(Addresses { from, least, announced: ALL_CLASSES, tuners, copied: (0, 0) });
     }
 

@@ -5,6 +5,7 @@ use crate::error::SharedError;
 use crate::layout::INLINE;
 use crate::operation::{Operation, Post};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use std::sync::atomic::{fence, Ordering};
 
 /// A set of members.
 #[derive(Clone, Copy, Default)]
@@ -99,7 +100,11 @@ impl Operation<'_> {
     /// Fills `to` from an address in a post.
     pub fn fetch(&self, post: Post, address: u64, to: ForeignRoom) -> Result<(), SharedError> {
         let member = post.member();
-        match self.buffers.fetch(member, address, to) {
+        let is_filled = self.buffers.fetch(member, address, to);
+        // A member that has failed does not keep its bytes for those that still read them.
+        fence(Ordering::Acquire);
+        self.is_here(member)?;
+        match is_filled {
             true => Ok(()),
             false => Err(SharedError::Unreadable { member }),
         }

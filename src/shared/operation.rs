@@ -227,8 +227,7 @@ impl<'a> Operation<'a> {
         let there = self.until(member, look, is_due)?;
         let word = |offset| self.buffers.all[member].word(offset).load(Ordering::Relaxed);
         match there {
-            None if word(GIVEN_UP) == collective => Err(SharedError::Failed { member }),
-            None => Err(SharedError::Left { member }),
+            None => Err(self.has_ended(member)),
             Some(Place { cell, contents, .. }) => {
                 let (found, flags) = (word(cell + 8) & !FLAGS, word(cell + 8) & FLAGS);
                 let fits = flags & ANY_SIZE != 0 && found <= self.buffers.layout.cell() as u64 || found == len as u64;
@@ -237,6 +236,25 @@ impl<'a> Operation<'a> {
                     false => Err(SharedError::OtherSize { member }),
                 }
             }
+        }
+    }
+
+    /// Returns an error if a member has left the collective. A member whose posts are still to be read has not, unless it
+    /// has failed.
+    pub fn is_here(&self, member: usize) -> Result<(), SharedError> {
+        let left = tag(self.buffers.collective + 1, 0);
+        match self.buffers.all[member].word(PROGRESS).load(Ordering::Acquire) >= left {
+            true => Err(self.has_ended(member)),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns why a member has ended before its time.
+    fn has_ended(&self, member: usize) -> SharedError {
+        let given_up = self.buffers.all[member].word(GIVEN_UP).load(Ordering::Relaxed);
+        match given_up == self.buffers.collective {
+            true => SharedError::Failed { member },
+            false => SharedError::Left { member },
         }
     }
 

@@ -1,6 +1,5 @@
 //! Collectives of groups whose members are threads.
 
-use crate::addresses::Blocks;
 use crate::layout::Layout;
 use crate::{Buffers, Parts, Reduction, SharedError, Waiting};
 use ntbring_host::KernelCopy;
@@ -10,6 +9,8 @@ use ntbring_zerocopy::SingleCopy;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+mod ways;
 
 /// Yields while it waits; sleeps while a flag says so, as a rank does that has found nothing for a while.
 struct Yields<'a> {
@@ -270,52 +271,6 @@ proptest! {
                 execute(buffers, waiting, kind, n, turn);
             }
         });
-    }
-}
-
-#[test]
-fn the_way_of_blocks_is_tried_and_all_members_follow() {
-    group_with(SingleCopy::Auto(0), 3, 1 << 16, |buffers, waiting| {
-        // About eight trials of 24 MiB, if the way were tried again and again.
-        for turn in 0..600 {
-            let kind = if turn % 3 == 0 { Kindness::Allgather } else { Kindness::Alltoall };
-            let n = if turn % 5 == 0 { 8 } else { 40_000 };
-            execute(buffers, waiting, kind, n, turn);
-        }
-    });
-}
-
-#[test]
-fn a_buffer_that_the_kernel_does_not_copy_is_posted_by_bytes() {
-    // No address of a process is as high, so the kernel refuses it as it does the memory of some devices.
-    group_with(SingleCopy::Above(0), 2, 1 << 16, |buffers, waiting| {
-        // SAFETY: the bytes are not accessed.
-        let nowhere = unsafe { ForeignBytes::new((1usize << 63) as *const u8, 1 << 20) };
-        assert!(!buffers.way(Blocks::ForAll, nowhere, 1 << 20).by_address);
-        assert!(buffers.way(Blocks::ForAll, bytes(&vector(0, 0, 100)), 400).by_address);
-        execute(buffers, waiting, Kindness::Alltoall, 40_000, 0);
-    });
-}
-
-#[test]
-fn blocks_of_another_size_than_expected_are_errors() {
-    for (limits, numbers) in [(SingleCopy::Never, 2), (SingleCopy::Never, 9000), (SingleCopy::Above(0), 9000)] {
-        let results = group_with(limits, 2, 1 << 15, |buffers, waiting| {
-            let (me, input, mut output) = (buffers.me(), vector(0, 0, 2 * numbers), vec![0; 2 * numbers]);
-            let parts = |other: usize| {
-                let sizes = [0, 1].map(|i| if i == me { 4 } else { other });
-                [(0, sizes[0]), (4 * numbers, sizes[1])]
-            };
-            // Member 1 sends less than member 0 expects.
-            let (sends, receives) = (parts(4 * numbers - 4 * me), parts(4 * numbers));
-            let (sent, received) = ((bytes(&input), Parts::Each(&sends)), (room(&mut output), Parts::Each(&receives)));
-            let result = buffers.alltoall(sent, received, waiting);
-            execute(buffers, waiting, Kindness::Alltoallv, 5000, 1);
-            result
-        });
-        assert_eq!(results[0], Err(SharedError::OtherSize { member: 1 }), "{limits:?} {numbers}");
-        // Member 1 is right, but may need more of the other.
-        assert!(matches!(results[1], Ok(()) | Err(SharedError::Left { member: 0 })), "{results:?}");
     }
 }
 

@@ -76,6 +76,8 @@ pub struct CopyTuner {
     oversubscribed: bool,
     /// Factor by which the kernel has to be faster.
     worth: f64,
+    /// Bytes of an interval, if no payload is larger.
+    turn: u64,
 }
 
 #[derive(Debug, Default)]
@@ -148,7 +150,21 @@ impl CopyTuner {
     /// Returns a tuner that begins with a trial. `oversubscribed` is true if there are more ranks than cores. The kernel
     /// has to be faster by the factor `worth`.
     pub fn new(oversubscribed: bool, worth: f64) -> CopyTuner {
-        CopyTuner { copy_path: TURNS[0], open: [0; 2], trial: Some(Trial::default()), left: 0, oversubscribed, worth }
+        CopyTuner {
+            copy_path: TURNS[0],
+            open: [0; 2],
+            trial: Some(Trial::default()),
+            left: 0,
+            oversubscribed,
+            worth,
+            turn: TURN,
+        }
+    }
+
+    /// Returns the tuner with `factor` times as long intervals, for payloads that follow each other so closely that other
+    /// processes disturb a short one.
+    pub fn with_longer_turns(self, factor: u64) -> CopyTuner {
+        CopyTuner { turn: self.turn * factor, ..self }
     }
 
     fn is_for_lanes(&self) -> bool {
@@ -194,7 +210,7 @@ impl CopyTuner {
             *turn = Turn { counts: true, since: Some(now()), ..Turn::default() };
             return None;
         }
-        if turn.bytes < TURN.max(trial.largest) {
+        if turn.bytes < self.turn.max(trial.largest) {
             return None;
         }
         let now = now();
