@@ -35,8 +35,9 @@ const TUNED_MIN: usize = 16 << 10;
 
 /// Sizes of blocks from which the ways are compared separately from smaller ones, bytes.
 const LARGER: [usize; 2] = [48 << 10, 768 << 10];
-/// Factor by which measurements are longer than those of messages: a collective depends on all its ranks.
-const LONGER_TURNS: u64 = 4;
+/// Factors by which measurements are longer than those of messages, for each range of sizes: a short collective is
+/// disturbed by whatever delays one of its ranks.
+const LONGER_TURNS: [u64; LARGER.len() + 1] = [4, 4, 1];
 /// Number of classes that are compared separately: of each kind of collective, one for each range of sizes.
 const CLASSES: usize = 2 * (LARGER.len() + 1);
 
@@ -108,8 +109,11 @@ impl Buffers {
         assert!(from.len() == self.members() && from.len() <= MEMBERS_MAX, "an entry for each member");
         let Some(least) = limits.least() else { return };
         let least = least.max(if limits.is_tuned() { TUNED_MIN } else { 1 });
-        let tuners = (limits.is_tuned() && self.me == 0)
-            .then(|| [(); CLASSES].map(|()| CopyTuner::new(self.yields, 1.0).with_longer_turns(LONGER_TURNS)));
+        let tuner = |class| {
+            let factor = LONGER_TURNS[class % LONGER_TURNS.len()];
+            CopyTuner::new(self.yields, 1.0).with_longer_turns(factor)
+        };
+        let tuners = (limits.is_tuned() && self.me == 0).then(|| std::array::from_fn(tuner));
         self.addresses = Some(Addresses { from, least, announced: ALL_CLASSES, tuners, copied: (0, 0) });
     }
 
