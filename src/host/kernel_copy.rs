@@ -40,6 +40,13 @@ impl KernelCopy {
         Ok(kernel_copy)
     }
 
+    /// Returns false if this process has become one from which others may not copy, although they could: it has changed
+    /// its user, or asked for it (`PR_SET_DUMPABLE`).
+    pub fn is_still_permitted() -> bool {
+        // SAFETY: the call has no memory.
+        unsafe { libc::prctl(libc::PR_GET_DUMPABLE) == 1 }
+    }
+
     /// Fills `to` with the bytes at `address` in the other process.
     pub fn read(&self, address: u64, to: ForeignRoom) -> io::Result<()> {
         let mut done = 0;

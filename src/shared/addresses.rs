@@ -169,8 +169,8 @@ impl Buffers {
 }
 
 impl Addresses {
-    /// Returns true if the kernel can copy the bytes, which are this member's own. It cannot copy those of some mapped
-    /// devices.
+    /// Returns true if the kernel can copy the bytes, which are this member's own, for the others. It cannot copy those of
+    /// some mapped devices.
     fn can_copy(&mut self, me: usize, bytes: ForeignBytes) -> bool {
         let (at, len) = (bytes.address() as usize, bytes.len());
         let known = at >= self.copied.0 && at + len <= self.copied.0 + self.copied.1;
@@ -183,6 +183,6 @@ impl Addresses {
         if can_copy && !known {
             self.copied = (at, len);
         }
-        can_copy
+        can_copy && KernelCopy::is_still_permitted()
     }
 }
