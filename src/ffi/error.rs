@@ -103,8 +103,9 @@ impl From<JoinError> for Failure {
 impl From<SharedError> for Failure {
     fn from(error: SharedError) -> Failure {
         let code = match error {
-            SharedError::Failed { .. } | SharedError::Unreadable { .. } | SharedError::GivenUp => NTBRING_ERR_PEER,
+            SharedError::Failed { .. } | SharedError::GivenUp => NTBRING_ERR_PEER,
             SharedError::OtherSize { .. } | SharedError::Left { .. } => NTBRING_ERR_ARGUMENT,
+            SharedError::Unreadable { .. } => NTBRING_ERR_RESOURCE,
         };
         Failure { code, text: error.to_string() }
     }

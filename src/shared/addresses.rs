@@ -10,6 +10,7 @@ use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuner};
 use ntbring_zerocopy::SingleCopy;
+use std::io;
 use std::time::Instant;
 
 /// Flag in the length of a post whose contents are addresses.
@@ -77,8 +78,10 @@ pub(crate) struct Addresses {
     least: usize,
     /// The flags that member 0 has announced.
     announced: u64,
-    /// What member 0 measures, for each class; None if the way is fixed, and at other members.
-    tuners: Option<[CopyTuner; CLASSES]>,
+    /// True if the faster way is found at run time.
+    is_tuned: bool,
+    /// What member 0 has measured of each class; None until there is something to measure.
+    tuners: [Option<CopyTuner>; CLASSES],
     /// First byte and size of the latest buffer of which the kernel was found to copy.
     copied: (usize, usize),
 }
@@ -89,9 +92,22 @@ pub(crate) struct Way {
     pub by_address: bool,
     /// Flags for the lengths of all posts.
     pub flags: u64,
-    /// The class of the collective, the size of a block, and when the collective began if both ways are being tried; None
-    /// if nothing is measured.
-    measured: Option<(usize, usize, Option<Instant>)>,
+    /// None if nothing is measured.
+    measured: Option<Measured>,
+}
+
+/// What member 0 needs to measure a collective.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    class: usize,
+    /// Size of a block, bytes.
+    largest: usize,
+    /// The way that all members have followed.
+    path: CopyPath,
+    /// True if this member could not follow it.
+    is_refused: bool,
+    /// When the collective began, if both ways are being tried.
+    since: Option<Instant>,
 }
 
 /// Returns the class of a collective with blocks of at most `largest` bytes.
@@ -108,31 +124,34 @@ impl Buffers {
     pub fn post_addresses(&mut self, from: Vec<KernelCopy>, limits: SingleCopy) {
         assert!(from.len() == self.members() && from.len() <= MEMBERS_MAX, "an entry for each member");
         let Some(least) = limits.least() else { return };
-        let least = least.max(if limits.is_tuned() { TUNED_MIN } else { 1 });
-        let tuner = |class| {
-            let factor = LONGER_TURNS[class % LONGER_TURNS.len()];
-            CopyTuner::new(self.yields, 1.0).with_longer_turns(factor)
-        };
-        let tuners = (limits.is_tuned() && self.me == 0).then(|| std::array::from_fn(tuner));
-        self.addresses = Some(Addresses { from, least, announced: ALL_CLASSES, tuners, copied: (0, 0) });
+        // The limit is the largest size that the kernel does not copy.
+        let (is_tuned, least) = (limits.is_tuned(), least + 1);
+        let (least, announced) = if is_tuned { (least.max(TUNED_MIN), 0) } else { (least, ALL_CLASSES) };
+        let tuners = [const { None }; CLASSES];
+        self.addresses = Some(Addresses { from, least, announced, is_tuned, tuners, copied: (0, 0) });
     }
 
-    /// Returns how this member posts blocks of at most `largest` bytes, which are all in `input`.
-    pub(crate) fn way(&mut self, blocks: Blocks, input: ForeignBytes, largest: usize) -> Way {
-        let me = self.me;
+    /// Returns how this member posts blocks of at most `posted` bytes, which are all in `input`, in a collective in which it
+    /// posts or receives blocks of at most `largest` bytes.
+    pub(crate) fn way(&mut self, blocks: Blocks, input: ForeignBytes, posted: usize, largest: usize) -> Way {
+        let (me, yields) = (self.me, self.yields);
         let Some(addresses) = self.addresses.as_mut() else { return Way::default() };
-        let (mut way, class) = (Way::default(), class_of(blocks, largest));
-        if largest >= addresses.least {
-            way.by_address = addresses.announced & FIRST_CLASS >> class != 0 && addresses.can_copy(me, input);
-            let since = |tuner: &CopyTuner| tuner.is_trying().then(Instant::now);
-            way.measured = addresses.tuners.as_ref().map(|tuners| (class, largest, since(&tuners[class])));
-        }
+        let class = class_of(blocks, largest);
+        let is_wanted = addresses.announced & FIRST_CLASS >> class != 0;
+        let asks = is_wanted && posted >= addresses.least;
+        let mut way = Way { by_address: asks && addresses.can_copy(me, input), ..Way::default() };
         if me == 0 {
-            let by_kernel = |(_, tuner): &(usize, &CopyTuner)| tuner.copy_path() == CopyPath::Kernel;
-            let flags = |tuners: &[CopyTuner; CLASSES]| {
-                tuners.iter().enumerate().filter(by_kernel).map(|(class, _)| FIRST_CLASS >> class).sum()
-            };
-            addresses.announced = addresses.tuners.as_ref().map_or(ALL_CLASSES, flags);
+            if addresses.is_tuned && largest >= addresses.least {
+                let tuner = addresses.tuners[class].get_or_insert_with(|| {
+                    CopyTuner::new(yields, 1.0).with_longer_turns(LONGER_TURNS[class % LONGER_TURNS.len()])
+                });
+                let path = if is_wanted { CopyPath::Kernel } else { CopyPath::Lane };
+                let (is_refused, since) = (asks && !way.by_address, tuner.is_trying().then(Instant::now));
+                way.measured = Some(Measured { class, largest, path, is_refused, since });
+            }
+            if addresses.is_tuned {
+                addresses.announced = addresses.wanted();
+            }
             way.flags = addresses.announced;
         }
         way
@@ -145,13 +164,15 @@ impl Buffers {
         }
     }
 
-    /// Records that a collective has ended in which this member has received `bytes` bytes.
+    /// Records that a collective has ended in which this member has sent and received `bytes` bytes.
     pub(crate) fn measure(&mut self, way: Way, bytes: usize) {
-        let tuners = self.addresses.as_mut().and_then(|addresses| addresses.tuners.as_mut());
-        let (Some((class, largest, since)), Some(tuners)) = (way.measured, tuners) else { return };
-        let tuner = &mut tuners[class];
-        let path = if way.by_address { CopyPath::Kernel } else { CopyPath::Lane };
+        let Some(Measured { class, largest, path, is_refused, since }) = way.measured else { return };
+        let tuner = self.addresses.as_mut().and_then(|addresses| addresses.tuners[class].as_mut());
+        let Some(tuner) = tuner else { return };
         let begun = tuner.begin(largest as u64, || since.unwrap_or_else(Instant::now));
+        if is_refused && begun == CopyPath::Kernel {
+            return tuner.refused(Instant::now);
+        }
         if let Some(outcome) = tuner.moved(path, bytes as u64, Instant::now) {
             log::debug!(
                 "blocks of {largest} bytes through shared buffers, class {class}: {outcome:?} (bytes per second)"
@@ -160,15 +181,22 @@ impl Buffers {
         tuner.end(begun, Instant::now);
     }
 
-    /// Fills `to` from an address of a member. Returns false if the kernel cannot.
-    pub(crate) fn fetch(&self, member: usize, address: u64, to: ForeignRoom) -> bool {
-        let Some(addresses) = self.addresses.as_ref() else { return false };
-        let copied = addresses.from[member].read(address, to);
-        copied.inspect_err(|error| log::debug!("the kernel does not copy from member {member}: {error}")).is_ok()
+    /// Fills `to` from an address of a member.
+    pub(crate) fn fetch(&self, member: usize, address: u64, to: ForeignRoom) -> io::Result<()> {
+        let addresses = self.addresses.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        addresses.from[member].read(address, to)
     }
 }
 
 impl Addresses {
+    /// Returns the flags of the classes whose next blocks the kernel should copy.
+    fn wanted(&self) -> u64 {
+        let by_kernel =
+            |tuner: &Option<CopyTuner>| tuner.as_ref().is_some_and(|tuner| tuner.copy_path() == CopyPath::Kernel);
+        let classes = self.tuners.iter().enumerate().filter(|(_, tuner)| by_kernel(tuner));
+        classes.map(|(class, _)| FIRST_CLASS >> class).sum()
+    }
+
     /// Returns true if the kernel can copy the bytes, which are this member's own, for the others. It cannot copy those of
     /// some mapped devices.
     fn can_copy(&mut self, me: usize, bytes: ForeignBytes) -> bool {

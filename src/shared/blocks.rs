@@ -7,6 +7,9 @@ use crate::operation::{Operation, Post};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use std::sync::atomic::{fence, Ordering};
 
+/// Bytes that the kernel copies at a time: in between, other work goes on.
+const PIECE: usize = 1 << 20;
+
 /// A set of members.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Members(u64);
@@ -48,6 +51,7 @@ impl Operation<'_> {
         words: impl IntoIterator<Item = u64, IntoIter: ExactSizeIterator>,
     ) -> Result<(), SharedError> {
         let words = words.into_iter();
+        self.lends = true;
         self.post_with(way.flags | BY_ADDRESS, 0, 8 * words.len(), total, |mine, to| {
             words.enumerate().for_each(|(i, word)| mine.write_bytes(to + 8 * i, &word.to_ne_bytes()));
         })
@@ -98,16 +102,25 @@ impl Operation<'_> {
     }
 
     /// Fills `to` from an address in a post.
-    pub fn fetch(&self, post: Post, address: u64, to: ForeignRoom) -> Result<(), SharedError> {
-        let member = post.member();
-        let is_filled = self.buffers.fetch(member, address, to);
-        // A member that has failed does not keep its bytes for those that still read them.
-        fence(Ordering::Acquire);
-        self.is_here(member)?;
-        match is_filled {
-            true => Ok(()),
-            false => Err(SharedError::Unreadable { member }),
+    pub fn fetch(&mut self, post: Post, address: u64, to: ForeignRoom) -> Result<(), SharedError> {
+        let (member, mut at) = (post.member(), 0);
+        while at < to.len() {
+            if at > 0 {
+                self.relay();
+            }
+            let part = to.part(at, PIECE.min(to.len() - at));
+            let copied = self.buffers.fetch(member, address.wrapping_add(at as u64), part);
+            // A member that has failed does not keep its bytes for those that still read them.
+            fence(Ordering::Acquire);
+            self.is_here(member)?;
+            if let Err(error) = copied {
+                log::debug!("the kernel does not copy from member {member}: {error}");
+                let has_died = error.raw_os_error() == Some(nix::libc::ESRCH);
+                return Err(if has_died { self.failed(member) } else { SharedError::Unreadable { member } });
+            }
+            at += part.len();
         }
+        Ok(())
     }
 
     /// Copies the block of the reader at `place` from a post of small blocks. Returns false if it does not fill `to`.
@@ -130,6 +143,7 @@ impl Operation<'_> {
     pub fn end_of_blocks(&mut self, way: Way, bytes: usize) -> Result<(), SharedError> {
         if way.by_address {
             self.until_all_have_read(1)?;
+            self.lends = false;
         }
         self.buffers.measure(way, bytes);
         Ok(())

@@ -22,7 +22,7 @@ pub enum SharedError {
         member: usize,
     },
     /// The kernel does not copy the bytes that a member has posted by address.
-    #[error("the kernel cannot copy the bytes of rank {member} of the communicator, which has perhaps died")]
+    #[error("the kernel cannot copy the bytes of rank {member} of the communicator, although it could before")]
     Unreadable {
         /// The number of the member.
         member: usize,

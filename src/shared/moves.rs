@@ -96,7 +96,7 @@ impl Buffers {
         waiting: &mut dyn Waiting,
     ) -> Result<(), SharedError> {
         let (largest, me, piece) = (parts.largest(), self.me, self.grain);
-        let (own, way) = (parts.of(me), self.way(Blocks::ForAll, input, input.len()));
+        let (own, way) = (parts.of(me), self.way(Blocks::ForAll, input, input.len(), largest));
         let mut operation = Operation::begin(self, piece.min(largest.max(input.len())), waiting);
         let mut fetched = Members::default();
         for position in 0..largest.max(input.len()).div_ceil(piece).max(1) {
@@ -125,7 +125,8 @@ impl Buffers {
                         Found::Bytes(post) => operation.copy(post, 0, part),
                         Found::Small(_) => return Err(SharedError::OtherSize { member }),
                         Found::Addresses(post) => {
-                            operation.fetch(post, operation.word(post, 0), output.part(offset, size))?;
+                            let address = operation.word(post, 0);
+                            operation.fetch(post, address, output.part(offset, size))?;
                             fetched.insert(member);
                         }
                     }
@@ -133,7 +134,8 @@ impl Buffers {
             }
             operation.read_before(position as u64 + 1);
         }
-        operation.end_of_blocks(way, (0..operation.buffers.members()).map(|member| parts.of(member).1).sum())?;
+        let moved = (0..operation.buffers.members()).map(|member| parts.of(member).1).sum::<usize>();
+        operation.end_of_blocks(way, input.len() + moved)?;
         match input.len() == own.1 {
             true => Ok(()),
             false => Err(SharedError::OtherSize { member: me }),
@@ -163,7 +165,7 @@ impl Buffers {
         let others = |parts: &Parts| (0..n).filter(|&i| i != me).map(|i| parts.of(i).1).max().unwrap_or(0);
         let (posted, read) = (others(&sends), others(&receives));
         let is_small = matches!(sends, Parts::Each(_)) && are_small(n, self.others().map(|reader| sends.of(reader).1));
-        let mut way = self.way(Blocks::ForEach, input, posted);
+        let mut way = self.way(Blocks::ForEach, input, posted, posted.max(read));
         way.by_address &= !is_small;
         let mut operation = Operation::begin(self, sizes + (n - 1) * stride(0), waiting);
         let ((own_from, own), (own_to, own_size)) = (sends.of(me), receives.of(me));
@@ -252,7 +254,7 @@ impl Buffers {
             }
             operation.read_before(position as u64 + 1);
         }
-        operation.end_of_blocks(way, (0..n).map(|member| receives.of(member).1).sum())?;
+        operation.end_of_blocks(way, (0..n).map(|member| sends.of(member).1 + receives.of(member).1).sum())?;
         match own == own_size {
             true => Ok(()),
             false => Err(SharedError::OtherSize { member: me }),

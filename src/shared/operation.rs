@@ -5,7 +5,7 @@ use crate::buffers::{Buffers, Waiting};
 use crate::error::SharedError;
 use crate::layout::{tag, Place, ASLEEP, GIVEN_UP, INLINE, LINE, POSTS_MAX, PROGRESS};
 use ntbring_memory::{ForeignBytes, ForeignRoom, OutWindow};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{fence, Ordering};
 
 /// Number of looks between two calls of [`Waiting::pass_time`].
 const LOOKS: u32 = 8;
@@ -23,11 +23,17 @@ pub(crate) struct Operation<'a> {
     all_post: bool,
     /// Distance of posts, bytes.
     stride: usize,
+    /// True while other members may read this member's memory.
+    pub lends: bool,
 }
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
         self.buffers.end(self.waiting);
+        if self.lends {
+            // After a failure: what is lent is reused only after others can see that it is not to be read any more.
+            fence(Ordering::SeqCst);
+        }
     }
 }
 
@@ -57,7 +63,7 @@ impl<'a> Operation<'a> {
     pub fn begin(buffers: &'a mut Buffers, largest: usize, waiting: &'a mut dyn Waiting) -> Operation<'a> {
         buffers.begin();
         let stride = largest.next_multiple_of(LINE).min(buffers.layout.cell());
-        Operation { buffers, waiting, read: 0, all_post: true, stride }
+        Operation { buffers, waiting, read: 0, all_post: true, stride, lends: false }
     }
 
     /// As [`Operation::begin`], for a collective in which not all members post.
@@ -210,7 +216,7 @@ impl<'a> Operation<'a> {
         let is_due = |buffers: &Buffers, of: usize| {
             let posts = of == member || all_post;
             let word = |offset| buffers.all[of].word(offset).load(Ordering::Relaxed);
-            word(PROGRESS) < tag(collective, 0) || posts && word(place.cell) < wanted
+            word(PROGRESS) < tag(collective, 0) || posts && word(place.cell) < wanted && word(other.cell) < wanted
         };
         let look = |buffers: &mut Buffers| {
             let is_there = |place: &Place| buffers.all[member].word(place.cell).load(Ordering::Acquire) == wanted;
@@ -253,9 +259,20 @@ impl<'a> Operation<'a> {
     fn has_ended(&self, member: usize) -> SharedError {
         let given_up = self.buffers.all[member].word(GIVEN_UP).load(Ordering::Relaxed);
         match given_up == self.buffers.collective {
-            true => SharedError::Failed { member },
+            true => self.failed(member),
             false => SharedError::Left { member },
         }
+    }
+
+    /// Returns the error after the failure of a member. Those that wait for this one learn that it is not the cause.
+    pub fn failed(&self, member: usize) -> SharedError {
+        self.buffers.give_up();
+        SharedError::Failed { member }
+    }
+
+    /// Lets other work go on between two pieces of a long copy.
+    pub fn relay(&mut self) {
+        self.waiting.relay();
     }
 
     /// Shows that all posts before `position` were read.

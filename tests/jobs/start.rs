@@ -59,7 +59,7 @@ fn a_signal_between_fork_and_exec_is_not_lost() {
     let slow = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>\n#include <unistd.h>\n\
         int execvp(const char *file, char *const words[])\n{\n\
             int (*next)(const char *, char *const *) = dlsym(RTLD_NEXT, \"execvp\");\n\
-            for (int i = 0; i < 40 && strstr(file, \"ends\"); i++)\n\
+            for (int i = 0; i < 150 && strstr(file, \"ends\"); i++)\n\
                 usleep(10000);\n\
             return next(file, words);\n}\n";
     let slow = library(dir.path(), "slow", slow);
@@ -68,6 +68,8 @@ fn a_signal_between_fork_and_exec_is_not_lost() {
         let ended = job.under(&["timeout", "0.3"]).start().end_of_all(SOON);
         let text = format!("{hosts}x{per_host}: {}", all_of(&ended));
         assert!(ended.status.code() == Some(124) && ended.stdout.is_empty(), "{text}");
-        assert!(ended.stderr.lines().count() == 1 && ended.stderr.contains("signal 15 (Terminated)"), "{text}");
+        // None if mpiexec has not begun to pass on signals.
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        assert!(lines.len() <= 1 && lines.iter().all(|line| line.contains("signal 15 (Terminated)")), "{text}");
     }
 }

@@ -167,7 +167,8 @@ impl Candidate {
     pub fn join(self, cards: &[Card]) -> Result<Membership, JoinError> {
         let result = self.try_join(cards);
         if result.as_ref().is_err_and(JoinError::follows_a_death) {
-            // Launchers end a job in which a process has died, and name that process; this error would hide it.
+            // Launchers end a job in which a process has died, and name that process; this error, or what the host's first
+            // rank has reported, would hide it.
             std::thread::sleep(DEATH_PAUSE);
         }
         result

@@ -6,8 +6,8 @@ use crate::addresses::{of_cards, to_card, Blocks};
 #[test]
 fn the_way_of_blocks_is_tried_and_all_members_follow() {
     group_with(SingleCopy::Auto(0), 3, 1 << 16, |buffers, waiting| {
-        // About eight trials of 24 MiB, if the way were tried again and again.
-        for turn in 0..600 {
+        // Enough for a trial of each kind.
+        for turn in 0..900 {
             let kind = if turn % 3 == 0 { Kindness::Allgather } else { Kindness::Alltoall };
             let n = if turn % 5 == 0 { 8 } else { 40_000 };
             execute(buffers, waiting, kind, n, turn);
@@ -16,13 +16,29 @@ fn the_way_of_blocks_is_tried_and_all_members_follow() {
 }
 
 #[test]
+fn what_member_0_does_not_measure_is_posted_by_bytes() {
+    let ways = group_with(SingleCopy::Auto(0), 3, 1 << 16, |buffers, waiting| {
+        let (me, n) = (buffers.me(), 40_000);
+        let (input, mut output) = (vector(0, 0, n), vec![-1; n]);
+        // Members 1 and 2 exchange blocks, and member 0 looks on.
+        let parts = [0, 1, 2].map(|other| (0, if me * other == 2 { 4 * n } else { 0 }));
+        for _ in 0..50 {
+            let to = (room(&mut output), Parts::Each(&parts));
+            buffers.alltoall((bytes(&input), Parts::Each(&parts)), to, waiting).unwrap();
+        }
+        buffers.way(Blocks::ForEach, bytes(&input), 4 * n, 4 * n).by_address
+    });
+    assert_eq!(ways, [false; 3]);
+}
+
+#[test]
 fn a_buffer_that_the_kernel_does_not_copy_is_posted_by_bytes() {
     // No address of a process is as high, so the kernel refuses it as it does the memory of some devices.
     group_with(SingleCopy::Above(0), 2, 1 << 16, |buffers, waiting| {
         // SAFETY: the bytes are not accessed.
         let nowhere = unsafe { ForeignBytes::new((1usize << 63) as *const u8, 1 << 20) };
-        assert!(!buffers.way(Blocks::ForAll, nowhere, 1 << 20).by_address);
-        assert!(buffers.way(Blocks::ForAll, bytes(&vector(0, 0, 100)), 400).by_address);
+        assert!(!buffers.way(Blocks::ForAll, nowhere, 1 << 20, 1 << 20).by_address);
+        assert!(buffers.way(Blocks::ForAll, bytes(&vector(0, 0, 100)), 400, 400).by_address);
         execute(buffers, waiting, Kindness::Alltoall, 40_000, 0);
     });
 }
