@@ -5,7 +5,6 @@
 //! for messages ([`ntbring_zerocopy::copy_tuner`]): member 0 measures, and announces in its posts the way of the next
 //! collectives; every member reads its posts. A post tells if it has an address, so members may post in different ways.
 
-use crate::buffers::Buffers;
 use ntbring_host::KernelCopy;
 use ntbring_memory::{ForeignBytes, ForeignRoom};
 use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuner};
@@ -116,59 +115,58 @@ fn class_of(blocks: Blocks, largest: usize) -> usize {
     blocks as usize * (LARGER.len() + 1) + range
 }
 
-impl Buffers {
-    /// Lets the group post addresses of the blocks for which `limits` asks; all members must call this with the same
-    /// limits, or none of them. `from`: kernel copies from the memory of each member, this one included.
-    ///
-    /// Panics if their number is not that of the members, or greater than [`MEMBERS_MAX`].
-    pub fn post_addresses(&mut self, from: Vec<KernelCopy>, limits: SingleCopy) {
-        assert!(from.len() == self.members() && from.len() <= MEMBERS_MAX, "an entry for each member");
-        let Some(least) = limits.least() else { return };
+impl Addresses {
+    /// Returns what a member needs to post addresses of the blocks for which `limits` asks; None if it asks for none. `from`:
+    /// kernel copies from the memory of each member, this one included.
+    pub fn new(from: Vec<KernelCopy>, limits: SingleCopy) -> Option<Addresses> {
+        assert!(from.len() <= MEMBERS_MAX, "too many members");
         // The limit is the largest size that the kernel does not copy.
-        let (is_tuned, least) = (limits.is_tuned(), least + 1);
+        let (is_tuned, least) = (limits.is_tuned(), limits.least()? + 1);
         let (least, announced) = if is_tuned { (least.max(TUNED_MIN), 0) } else { (least, ALL_CLASSES) };
-        let tuners = [const { None }; CLASSES];
-        self.addresses = Some(Addresses { from, least, announced, is_tuned, tuners, copied: (0, 0) });
+        Some(Addresses { from, least, announced, is_tuned, tuners: [const { None }; CLASSES], copied: (0, 0) })
     }
 
-    /// Returns how this member posts blocks of at most `posted` bytes, which are all in `input`, in a collective in which it
-    /// posts or receives blocks of at most `largest` bytes.
-    pub(crate) fn way(&mut self, blocks: Blocks, input: ForeignBytes, posted: usize, largest: usize) -> Way {
-        let (me, yields) = (self.me, self.yields);
-        let Some(addresses) = self.addresses.as_mut() else { return Way::default() };
+    /// Returns how member `me` posts blocks of at most `posted` bytes, which are all in `input`, in a collective in which it
+    /// posts or receives blocks of at most `largest` bytes. `oversubscribed`: there are more ranks than cores.
+    pub fn way(
+        &mut self,
+        (me, oversubscribed): (usize, bool),
+        blocks: Blocks,
+        input: ForeignBytes,
+        (posted, largest): (usize, usize),
+    ) -> Way {
         let class = class_of(blocks, largest);
-        let is_wanted = addresses.announced & FIRST_CLASS >> class != 0;
-        let asks = is_wanted && posted >= addresses.least;
-        let mut way = Way { by_address: asks && addresses.can_copy(me, input), ..Way::default() };
+        let is_wanted = self.announced & FIRST_CLASS >> class != 0;
+        let asks = is_wanted && posted >= self.least;
+        let mut way = Way { by_address: asks && self.can_copy(me, input), ..Way::default() };
         if me == 0 {
-            if addresses.is_tuned && largest >= addresses.least {
-                let tuner = addresses.tuners[class].get_or_insert_with(|| {
-                    CopyTuner::new(yields, 1.0).with_longer_turns(LONGER_TURNS[class % LONGER_TURNS.len()])
-                });
+            if self.is_tuned && largest >= self.least {
+                let factor = LONGER_TURNS[class % LONGER_TURNS.len()];
+                let new = || CopyTuner::new(oversubscribed, 1.0).with_longer_turns(factor);
+                let tuner = self.tuners[class].get_or_insert_with(new);
                 let path = if is_wanted { CopyPath::Kernel } else { CopyPath::Lane };
                 let (is_refused, since) = (asks && !way.by_address, tuner.is_trying().then(Instant::now));
                 way.measured = Some(Measured { class, largest, path, is_refused, since });
             }
-            if addresses.is_tuned {
-                addresses.announced = addresses.wanted();
+            if self.is_tuned {
+                self.announced = self.wanted();
             }
-            way.flags = addresses.announced;
+            way.flags = self.announced;
         }
         way
     }
 
     /// Learns the way of the next collectives from the flags of a member's post.
-    pub(crate) fn learn(&mut self, member: usize, flags: u64) {
-        if let Some(addresses) = self.addresses.as_mut().filter(|_| member == 0) {
-            addresses.announced = flags & ALL_CLASSES;
+    pub fn learn(&mut self, member: usize, flags: u64) {
+        if member == 0 {
+            self.announced = flags & ALL_CLASSES;
         }
     }
 
     /// Records that a collective has ended in which this member has sent and received `bytes` bytes.
-    pub(crate) fn measure(&mut self, way: Way, bytes: usize) {
+    pub fn measure(&mut self, way: Way, bytes: usize) {
         let Some(Measured { class, largest, path, is_refused, since }) = way.measured else { return };
-        let tuner = self.addresses.as_mut().and_then(|addresses| addresses.tuners[class].as_mut());
-        let Some(tuner) = tuner else { return };
+        let Some(tuner) = self.tuners[class].as_mut() else { return };
         let begun = tuner.begin(largest as u64, || since.unwrap_or_else(Instant::now));
         if is_refused && begun == CopyPath::Kernel {
             return tuner.refused(Instant::now);
@@ -182,13 +180,10 @@ impl Buffers {
     }
 
     /// Fills `to` from an address of a member.
-    pub(crate) fn fetch(&self, member: usize, address: u64, to: ForeignRoom) -> io::Result<()> {
-        let addresses = self.addresses.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        addresses.from[member].read(address, to)
+    pub fn fetch(&self, member: usize, address: u64, to: ForeignRoom) -> io::Result<()> {
+        self.from[member].read(address, to)
     }
-}
 
-impl Addresses {
     /// Returns the flags of the classes whose next blocks the kernel should copy.
     fn wanted(&self) -> u64 {
         let by_kernel =

@@ -1,10 +1,12 @@
 //! The posts of collectives in which members exchange blocks: bytes, addresses, or small blocks of different sizes.
 
-use crate::addresses::{Way, BY_ADDRESS, MEMBERS_MAX, SMALL_BLOCKS};
+use crate::addresses::{Blocks, Way, BY_ADDRESS, MEMBERS_MAX, SMALL_BLOCKS};
+use crate::buffers::Buffers;
 use crate::error::SharedError;
 use crate::layout::INLINE;
 use crate::operation::{Operation, Post};
 use ntbring_memory::{ForeignBytes, ForeignRoom};
+use std::io;
 use std::sync::atomic::{fence, Ordering};
 
 /// Bytes that the kernel copies at a time: in between, other work goes on.
@@ -40,6 +42,16 @@ pub(crate) fn are_small(members: usize, sizes: impl Iterator<Item = usize>) -> b
     let mut left = (members <= MEMBERS_MAX).then_some(INLINE);
     sizes.for_each(|size| left = left.and_then(|left| left.checked_sub(size)?.checked_sub(1)));
     left.is_some()
+}
+
+impl Buffers {
+    /// Returns how this member posts blocks of at most `posted` bytes, which are all in `input`, in a collective in which it
+    /// posts or receives blocks of at most `largest` bytes.
+    pub(crate) fn way(&mut self, blocks: Blocks, input: ForeignBytes, posted: usize, largest: usize) -> Way {
+        let member = (self.me, self.yields);
+        let addresses = self.addresses.as_mut();
+        addresses.map_or(Way::default(), |addresses| addresses.way(member, blocks, input, (posted, largest)))
+    }
 }
 
 impl Operation<'_> {
@@ -92,7 +104,9 @@ impl Operation<'_> {
         total: u64,
     ) -> Result<Found, SharedError> {
         let (post, flags) = self.expect_any(member, position, len, total)?;
-        self.buffers.learn(member, flags);
+        if let Some(addresses) = &mut self.buffers.addresses {
+            addresses.learn(member, flags);
+        }
         match flags & (BY_ADDRESS | SMALL_BLOCKS) {
             0 => Ok(Found::Bytes(post)),
             BY_ADDRESS if post.len() == 8 * words => Ok(Found::Addresses(post)),
@@ -109,7 +123,10 @@ impl Operation<'_> {
                 self.relay();
             }
             let part = to.part(at, PIECE.min(to.len() - at));
-            let copied = self.buffers.fetch(member, address.wrapping_add(at as u64), part);
+            let addresses = self.buffers.addresses.as_ref();
+            let copied = addresses
+                .ok_or(io::ErrorKind::Unsupported.into())
+                .and_then(|addresses| addresses.fetch(member, address.wrapping_add(at as u64), part));
             // A member that has failed does not keep its bytes for those that still read them.
             fence(Ordering::Acquire);
             self.is_here(member)?;
@@ -145,7 +162,9 @@ impl Operation<'_> {
             self.until_all_have_read(1)?;
             self.lends = false;
         }
-        self.buffers.measure(way, bytes);
+        if let Some(addresses) = &mut self.buffers.addresses {
+            addresses.measure(way, bytes);
+        }
         Ok(())
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::addresses::Addresses;
 use crate::layout::{tag, Layout, ASLEEP, CORE, GIVEN_UP, PROGRESS};
-use ntbring_host::barrier;
+use ntbring_host::{barrier, KernelCopy};
 use ntbring_memory::{InWindow, OutWindow, Region};
+use ntbring_zerocopy::SingleCopy;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -92,6 +93,15 @@ impl Buffers {
             waits_for,
             addresses: None,
         }
+    }
+
+    /// Lets the group post addresses of the blocks for which `limits` asks; all members must call this with the same
+    /// limits, or none of them. `from`: kernel copies from the memory of each member, this one included.
+    ///
+    /// Panics if their number is not that of the members, or greater than [`MEMBERS_MAX`](crate::addresses::MEMBERS_MAX).
+    pub fn post_addresses(&mut self, from: Vec<KernelCopy>, limits: SingleCopy) {
+        assert!(from.len() == self.members(), "an entry for each member");
+        self.addresses = Addresses::new(from, limits);
     }
 
     /// Returns a word that holds the number of the member for which this one waits, plus 1, or 0: for the diagnosis of

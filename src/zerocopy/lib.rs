@@ -31,5 +31,5 @@ pub mod table;
 
 pub use chunk_size::ChunkSize;
 pub use payload::{PackFailed, PackFn, Packed, Payload};
-pub use selection::{Fetching, Protocol, Thresholds, LONG_HEADER, SHORT_HEADER};
-pub use table::{Limits, SingleCopy, SplitCopy};
+pub use selection::{Fetching, Protocol, SingleCopy, SplitCopy, Thresholds, LONG_HEADER, SHORT_HEADER};
+pub use table::Limits;

@@ -1,7 +1,5 @@
 //! Selection of the protocol of a message and of the way in which its payload is fetched.
 
-use crate::SingleCopy;
-
 /// Bytes before the payload of a short message: size of `MPIDI_NTBRING_short_hdr_t`.
 pub const SHORT_HEADER: usize = 16;
 /// Bytes before the payload of any other MPICH message: size of `MPIDIG_hdr_t`.
@@ -31,6 +29,43 @@ pub enum Fetching {
     Single,
     /// Copied by the receiver and the sender together.
     Both,
+}
+
+/// Condition for copies by the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SingleCopy {
+    /// The kernel copies messages of more than this many bytes, unless lanes are found to be faster.
+    Auto(usize),
+    /// The kernel copies messages of more than this many bytes.
+    Above(usize),
+    /// The kernel never copies.
+    Never,
+}
+
+impl SingleCopy {
+    /// True if other ways are tried as well where the kernel can copy.
+    pub fn is_tuned(self) -> bool {
+        matches!(self, SingleCopy::Auto(_))
+    }
+
+    /// Size in bytes of the largest message that the kernel does not copy; None if it never copies.
+    pub fn least(self) -> Option<usize> {
+        match self {
+            SingleCopy::Auto(bytes) | SingleCopy::Above(bytes) => Some(bytes),
+            SingleCopy::Never => None,
+        }
+    }
+}
+
+/// Condition for copies by both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitCopy {
+    /// Both sides copy payloads of at least this many bytes, if every rank has a core.
+    Auto(u64),
+    /// Both sides copy payloads of at least this many bytes.
+    From(u64),
+    /// Both sides never copy.
+    Never,
 }
 
 /// Message sizes at which the protocol changes, in bytes of header and payload together.

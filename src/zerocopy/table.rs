@@ -5,7 +5,7 @@
 //! Thresholds may differ between ranks: a sender chooses the protocol, a receiver chooses the way of fetching
 //! rendezvous payloads, and each side accepts the choice of the other.
 
-use super::selection::{Thresholds, LONG_HEADER};
+use super::selection::{SingleCopy, SplitCopy, Thresholds, LONG_HEADER};
 use ntbring_settings::parse::{bytes, within};
 use ntbring_settings::{Row, Setting};
 
@@ -160,43 +160,6 @@ impl Default for Limits {
     fn default() -> Self {
         DEFAULTS
     }
-}
-
-/// Condition for copies by the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SingleCopy {
-    /// The kernel copies messages of more than this many bytes, unless lanes are found to be faster.
-    Auto(usize),
-    /// The kernel copies messages of more than this many bytes.
-    Above(usize),
-    /// The kernel never copies.
-    Never,
-}
-
-impl SingleCopy {
-    /// True if other ways are tried as well where the kernel can copy.
-    pub fn is_tuned(self) -> bool {
-        matches!(self, SingleCopy::Auto(_))
-    }
-
-    /// Size in bytes of the largest message that the kernel does not copy; None if it never copies.
-    pub fn least(self) -> Option<usize> {
-        match self {
-            SingleCopy::Auto(bytes) | SingleCopy::Above(bytes) => Some(bytes),
-            SingleCopy::Never => None,
-        }
-    }
-}
-
-/// Condition for copies by both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SplitCopy {
-    /// Both sides copy payloads of at least this many bytes, if every rank has a core.
-    Auto(u64),
-    /// Both sides copy payloads of at least this many bytes.
-    From(u64),
-    /// Both sides never copy.
-    Never,
 }
 
 impl Thresholds {
