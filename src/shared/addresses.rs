@@ -69,7 +69,7 @@ pub fn of_cards(cards: impl Iterator<Item = u64> + Clone) -> SingleCopy {
     }
 }
 
-/// What a member needs for posts by address.
+/// State of a member for posts by address.
 pub(crate) struct Addresses {
     /// Kernel copies from the memory of each member, this one included.
     from: Vec<KernelCopy>,
@@ -79,7 +79,7 @@ pub(crate) struct Addresses {
     announced: u64,
     /// True if the faster way is found at run time.
     is_tuned: bool,
-    /// What member 0 has measured of each class; None until there is something to measure.
+    /// Member 0's measurements of each class; None until there is something to measure.
     tuners: [Option<CopyTuner>; CLASSES],
     /// First byte and size of the latest buffer of which the kernel was found to copy.
     copied: (usize, usize),
@@ -95,7 +95,7 @@ pub(crate) struct Way {
     measured: Option<Measured>,
 }
 
-/// What member 0 needs to measure a collective.
+/// Data with which member 0 measures a collective.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     class: usize,
@@ -105,7 +105,7 @@ struct Measured {
     path: CopyPath,
     /// True if this member could not follow it.
     is_refused: bool,
-    /// When the collective began, if both ways are being tried.
+    /// Start of the collective, if both ways are being tried.
     since: Option<Instant>,
 }
 

@@ -156,7 +156,7 @@ impl Operation<'_> {
         fits
     }
 
-    /// Waits until nobody needs this member's blocks any more. `bytes`: of all blocks that it has received.
+    /// Waits until nobody needs this member's blocks any more. `bytes`: of all blocks that it has sent and received.
     pub fn end_of_blocks(&mut self, way: Way, bytes: usize) -> Result<(), SharedError> {
         if way.by_address {
             self.until_all_have_read(1)?;

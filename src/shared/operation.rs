@@ -197,8 +197,7 @@ impl<'a> Operation<'a> {
     }
 
     /// Waits for a member's post of a collective of size `total`. It must have `len` bytes, unless a flag says what else it
-    /// has.
-    /// Returns the flags beside its length, too.
+    /// has. Returns the flags beside its length, too.
     pub fn expect_any(
         &mut self,
         member: usize,

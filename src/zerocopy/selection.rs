@@ -77,7 +77,7 @@ pub struct Thresholds {
     pub eager_max: usize,
     /// Largest eager message to a rank whose memory can be accessed directly.
     pub near_eager_max: usize,
-    /// When the kernel copies, where it can.
+    /// Condition for copies by the kernel, where it can make them.
     pub single_copy: SingleCopy,
     /// Smallest payload in bytes that both sides copy; None if they never do.
     pub split_min: Option<u64>,
