@@ -6,6 +6,7 @@ use mpi::ffi;
 use mpi::topology::{Color, Group, InterCommunicator, MergeOrder, SimpleCommunicator};
 use mpi::traits::*;
 use ntbring_mpi_tests::{exchange, fail, filled, raw, verify, Job};
+use std::ffi::CString;
 
 /// Exchanges messages within one communicator.
 fn use_it(comm: &SimpleCommunicator, tag: i32) {
@@ -126,6 +127,44 @@ fn between(job: &Job) {
     use_it(&merged, 5);
 }
 
+/// Splits by where the machine's devices are, for which MPICH reads them. The ranks of a host may run on all its cores, so
+/// they stay together.
+fn by_device(job: &Job) {
+    let shared = |info| {
+        let mut shared = ffi::RSMPI_COMM_NULL;
+        let kind = ffi::MPI_COMM_TYPE_SHARED as i32;
+        // SAFETY: the communicator and the info are valid; the calls overwrite what they are given, and free it.
+        unsafe {
+            raw::ok(ffi::MPI_Comm_split_type(job.world.as_raw(), kind, 0, info, &mut shared), "MPI_Comm_split_type");
+            let mut ranks = 0;
+            raw::ok(ffi::MPI_Comm_size(shared, &mut ranks), "MPI_Comm_size");
+            raw::ok(ffi::MPI_Comm_free(&mut shared), "MPI_Comm_free");
+            ranks
+        }
+    };
+    let first_of = |folder: &str| {
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        names.filter_map(|entry| entry.file_name().into_string().ok()).min()
+    };
+    let pci = first_of("/sys/bus/pci/devices").map(|device| format!("pci:{device}"));
+    let network = first_of("/sys/class/net");
+    let all = shared(ffi::RSMPI_INFO_NULL);
+    for device in ["gpu", "eth", "core"].map(String::from).into_iter().chain(pci).chain(network) {
+        let value = CString::new(device.as_str()).unwrap();
+        let mut info = ffi::RSMPI_INFO_NULL;
+        // SAFETY: the handle is overwritten, and freed once; the strings end with a zero byte.
+        unsafe {
+            raw::ok(ffi::MPI_Info_create(&mut info), "MPI_Info_create");
+            raw::ok(ffi::MPI_Info_set(info, c"shmem_topo".as_ptr(), value.as_ptr()), "MPI_Info_set");
+        }
+        let together = shared(info);
+        let may_be_bound = device == "core" && together <= all;
+        assert!(together == all || may_be_bound, "{together} of {all} ranks of a host are together at {device}");
+        // SAFETY: as above.
+        raw::ok(unsafe { ffi::MPI_Info_free(&mut info) }, "MPI_Info_free");
+    }
+}
+
 fn main() {
     let job = Job::start("comm_split");
     job.needs_ranks(2);
@@ -133,5 +172,6 @@ fn main() {
     apart(&job);
     many(&job);
     between(&job);
+    by_device(&job);
     job.finish();
 }
