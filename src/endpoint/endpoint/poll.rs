@@ -133,7 +133,9 @@ impl Endpoint {
 
     /// Does the rest of a poll that found no event; `thorough` if it looked at all lanes.
     fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
-        self.forward_some();
+        if self.waiting.polls.is_transit_due(self.waiting.idle.is_armed()) {
+            self.forward_some();
+        }
         if let Some(error) = self.background.forwarder_threads.as_ref().and_then(ForwarderThreads::fault) {
             return Err(error.into());
         }

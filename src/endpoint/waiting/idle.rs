@@ -144,6 +144,12 @@ impl Idle {
         self.calls.load(Ordering::Relaxed) < self.spins.load(Ordering::Relaxed)
     }
 
+    /// True if the rank sleeps at the next [`Idle::wait`], unless something is found before.
+    #[inline]
+    pub fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
+
     /// To be called when nothing was found. Sleeps for at most about `max`, or longer after many sleeps without an
     /// event, and only if nothing was found since the previous call either. Returns the number of polls that may
     /// follow before the next call; that call then stands for them, too. `progress`: the caller has found something

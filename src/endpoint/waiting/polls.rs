@@ -7,6 +7,9 @@ const THOROUGH_EVERY: u32 = 8;
 /// Fruitless polls that each also check for transit traffic, after some has been forwarded.
 const RELAY_HEAT: u32 = 1 << 14;
 
+/// Fruitless thorough polls, one of which looks for transit traffic while there was none recently.
+const TRANSIT_EVERY: u32 = 4;
+
 /// Thorough fruitless polls between two checks for dead processes, for callers that never wait.
 const GLANCE_EVERY: u32 = 1 << 6;
 
@@ -58,6 +61,12 @@ impl Polls {
     #[inline(always)]
     pub fn is_relaying(&self) -> bool {
         self.relay_heat > 0
+    }
+
+    /// True if a fruitless poll must look for transit traffic. `last`: the rank may sleep after this poll.
+    #[inline]
+    pub fn is_transit_due(&self, last: bool) -> bool {
+        self.is_relaying() || last || self.fruitless.is_multiple_of(TRANSIT_EVERY)
     }
 
     /// Records that a poll has looked for transit traffic; the argument is true if there was any.

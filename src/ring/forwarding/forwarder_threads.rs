@@ -40,6 +40,12 @@ const NAP: Duration = Duration::from_micros(50);
 /// Longest time that a rank which stops polling without handing over delays packets in transit.
 const LEASE: Duration = Duration::from_millis(1);
 
+/// The same where nothing has been in transit for some time: each end of such a sleep interrupts a rank.
+const QUIET_LEASE: Duration = Duration::from_millis(5);
+
+/// Number of sleeps of [`LEASE`] after which that is so.
+const QUIET_AFTER: u32 = 200;
+
 /// Lease: agreement between the forwarder threads and the rank that does their work while it polls.
 pub struct Lease {
     /// One entry for each thread.
@@ -231,11 +237,14 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
     let thread = &lease.leased[number];
     let vector = thread.vector.as_ref();
     let (mut fruitless, mut polls, mut steps) = (0, 0, 0_u32);
+    // Sleeps beside a rank that polls while nothing was in transit, and the packets and requests so far.
+    let (mut leases, mut passed) = (0_u32, 0);
     // Number of sleeps without progress while the same requests wait for locks.
     let (mut vain, mut seen) = (0_u32, None);
     while !shared.stop.load(Ordering::Acquire) {
         steps = steps.wrapping_add(1);
-        if shared.step_locked(number, steps % LOOK_EVERY == 0).moved > 0 {
+        let quiet = leases >= QUIET_AFTER;
+        if shared.step_locked(number, quiet || steps % LOOK_EVERY == 0).moved > 0 {
             (fruitless, vain) = (0, 0);
             continue;
         }
@@ -244,7 +253,10 @@ fn run(shared: &Shared, number: usize, counters: &RelayCounters, lease: &Lease) 
             // If the rank hands over after this point, a ring changes the ticket.
             let ticket = vector.ticket();
             if !thread.handed.load(Ordering::Acquire) {
-                vector.sleep(ticket, LEASE);
+                let so_far = RelayCounters::sum(&counters.chunks) + counters.served.load(Ordering::Relaxed);
+                let none = so_far == std::mem::replace(&mut passed, so_far);
+                leases = if none { leases.saturating_add(1) } else { 0 };
+                vector.sleep(ticket, if quiet { QUIET_LEASE } else { LEASE });
                 continue;
             }
         }
