@@ -113,6 +113,20 @@ mod tests {
     }
 
     #[test]
+    fn few_fruitless_polls_look_for_transit_while_there_is_none() {
+        let mut polls = Polls::default();
+        let mut due = |last| {
+            polls.found_nothing();
+            polls.is_transit_due(last)
+        };
+        assert_eq!((0..TRANSIT_EVERY * 10).filter(|_| due(false)).count(), 10);
+        // A rank that may sleep afterwards looks in any case, and so does one that has just forwarded something.
+        assert!((0..TRANSIT_EVERY).all(|_| due(true)));
+        polls.has_looked_for_transit(true);
+        assert!((0..TRANSIT_EVERY).all(|_| polls.is_transit_due(false)));
+    }
+
+    #[test]
     fn checks_are_due_once_in_so_many_fruitless_polls() {
         let mut polls = Polls::default();
         let due: Vec<Due> = (0..GLANCE_EVERY).map(|_| polls.found_nothing()).collect();
