@@ -131,10 +131,10 @@ fn between(job: &Job) {
 /// they stay together.
 fn by_device(job: &Job) {
     let shared = |info| {
-        let mut shared = ffi::RSMPI_COMM_NULL;
         let kind = ffi::MPI_COMM_TYPE_SHARED as i32;
         // SAFETY: the communicator and the info are valid; the calls overwrite what they are given, and free it.
         unsafe {
+            let mut shared = ffi::RSMPI_COMM_NULL;
             raw::ok(ffi::MPI_Comm_split_type(job.world.as_raw(), kind, 0, info, &mut shared), "MPI_Comm_split_type");
             let mut ranks = 0;
             raw::ok(ffi::MPI_Comm_size(shared, &mut ranks), "MPI_Comm_size");
@@ -148,10 +148,12 @@ fn by_device(job: &Job) {
     };
     let pci = first_of("/sys/bus/pci/devices").map(|device| format!("pci:{device}"));
     let network = first_of("/sys/class/net");
-    let all = shared(ffi::RSMPI_INFO_NULL);
+    // SAFETY: a constant of MPI's.
+    let no_info = unsafe { ffi::RSMPI_INFO_NULL };
+    let all = shared(no_info);
     for device in ["gpu", "eth", "core"].map(String::from).into_iter().chain(pci).chain(network) {
         let value = CString::new(device.as_str()).unwrap();
-        let mut info = ffi::RSMPI_INFO_NULL;
+        let mut info = no_info;
         // SAFETY: the handle is overwritten, and freed once; the strings end with a zero byte.
         unsafe {
             raw::ok(ffi::MPI_Info_create(&mut info), "MPI_Info_create");
