@@ -7,7 +7,7 @@ const THOROUGH_EVERY: u32 = 8;
 /// Fruitless polls that each also check for transit traffic, after some has been forwarded.
 const RELAY_HEAT: u32 = 1 << 14;
 
-/// Fruitless thorough polls, one of which looks for transit traffic while there was none recently.
+/// One of this number of fruitless polls looks for transit traffic, while there was none recently.
 const TRANSIT_EVERY: u32 = 4;
 
 /// Thorough fruitless polls between two checks for dead processes, for callers that never wait.

@@ -151,7 +151,7 @@ fn by_device(job: &Job) {
     // SAFETY: a constant of MPI's.
     let no_info = unsafe { ffi::RSMPI_INFO_NULL };
     let all = shared(no_info);
-    for device in ["gpu", "eth", "core"].map(String::from).into_iter().chain(pci).chain(network) {
+    for device in ["gpu", "eth"].map(String::from).into_iter().chain(pci).chain(network) {
         let value = CString::new(device.as_str()).unwrap();
         let mut info = no_info;
         // SAFETY: the handle is overwritten, and freed once; the strings end with a zero byte.
@@ -159,9 +159,7 @@ fn by_device(job: &Job) {
             raw::ok(ffi::MPI_Info_create(&mut info), "MPI_Info_create");
             raw::ok(ffi::MPI_Info_set(info, c"shmem_topo".as_ptr(), value.as_ptr()), "MPI_Info_set");
         }
-        let together = shared(info);
-        let may_be_bound = device == "core" && together <= all;
-        assert!(together == all || may_be_bound, "{together} of {all} ranks of a host are together at {device}");
+        assert_eq!(shared(info), all, "ranks of a host that are together at {device}");
         // SAFETY: as above.
         raw::ok(unsafe { ffi::MPI_Info_free(&mut info) }, "MPI_Info_free");
     }
