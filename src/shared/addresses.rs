@@ -41,6 +41,10 @@ const LONGER_TURNS: [u64; LARGER.len() + 1] = [4, 4, 1];
 /// Number of classes that are compared separately: of each kind of collective, one for each range of sizes.
 const CLASSES: usize = 2 * (LARGER.len() + 1);
 
+/// Flag of the class in which the kernel copies until its first measurement: large blocks, each for one reader. Together
+/// they do not fit the nearer caches, so that a second copy takes as long as the first.
+const KERNEL_AT_FIRST: u64 = FIRST_CLASS >> (CLASSES - 1);
+
 /// Kinds of collectives that are compared separately: what a member has posted in one is read by all others, or a part of
 /// it by each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +126,7 @@ impl Addresses {
         assert!(from.len() <= MEMBERS_MAX, "too many members");
         // The limit is the largest size that the kernel does not copy.
         let (is_tuned, least) = (limits.is_tuned(), limits.least()? + 1);
-        let (least, announced) = if is_tuned { (least.max(TUNED_MIN), 0) } else { (least, ALL_CLASSES) };
+        let (least, announced) = if is_tuned { (least.max(TUNED_MIN), KERNEL_AT_FIRST) } else { (least, ALL_CLASSES) };
         Some(Addresses { from, least, announced, is_tuned, tuners: [const { None }; CLASSES], copied: (0, 0) })
     }
 
@@ -142,7 +146,10 @@ impl Addresses {
         if me == 0 {
             if self.is_tuned && largest >= self.least {
                 let factor = LONGER_TURNS[class % LONGER_TURNS.len()];
-                let new = || CopyTuner::new(oversubscribed, 1.0).with_longer_turns(factor);
+                let new = || match CopyTuner::new(oversubscribed, 1.0).with_longer_turns(factor) {
+                    tuner if FIRST_CLASS >> class == KERNEL_AT_FIRST => tuner.with_kernel_at_first(),
+                    tuner => tuner,
+                };
                 let tuner = self.tuners[class].get_or_insert_with(new);
                 let path = if is_wanted { CopyPath::Kernel } else { CopyPath::Lane };
                 let (is_refused, since) = (asks && !way.by_address, tuner.is_trying().then(Instant::now));
@@ -186,9 +193,11 @@ impl Addresses {
 
     /// Returns the flags of the classes whose next blocks the kernel should copy.
     fn wanted(&self) -> u64 {
-        let by_kernel =
-            |tuner: &Option<CopyTuner>| tuner.as_ref().is_some_and(|tuner| tuner.copy_path() == CopyPath::Kernel);
-        let classes = self.tuners.iter().enumerate().filter(|(_, tuner)| by_kernel(tuner));
+        let by_kernel = |(class, tuner): (usize, &Option<CopyTuner>)| match tuner {
+            Some(tuner) => tuner.copy_path() == CopyPath::Kernel,
+            None => FIRST_CLASS >> class == KERNEL_AT_FIRST,
+        };
+        let classes = self.tuners.iter().enumerate().filter(|&one| by_kernel(one));
         classes.map(|(class, _)| FIRST_CLASS >> class).sum()
     }
 

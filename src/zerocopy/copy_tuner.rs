@@ -167,6 +167,12 @@ impl CopyTuner {
         CopyTuner { turn: self.turn * factor, ..self }
     }
 
+    /// Returns the tuner as after a trial of average length that the kernel has won, for payloads for which it is usually
+    /// faster: a trial would take a good part of a short run.
+    pub fn with_kernel_at_first(self) -> CopyTuner {
+        CopyTuner { copy_path: CopyPath::Kernel, left: KEPT * TURNS.len() as u64 * self.turn, trial: None, ..self }
+    }
+
     fn is_for_lanes(&self) -> bool {
         self.trial.is_none() && self.copy_path == CopyPath::Lane
     }
