@@ -146,7 +146,7 @@ impl Addresses {
         if me == 0 {
             if self.is_tuned && largest >= self.least {
                 let factor = LONGER_TURNS[class % LONGER_TURNS.len()];
-                let new = || match CopyTuner::new(oversubscribed, 1.0).with_longer_turns(factor) {
+                let new = || match CopyTuner::new(oversubscribed).with_longer_turns(factor) {
                     tuner if FIRST_CLASS >> class == KERNEL_AT_FIRST => tuner.with_kernel_at_first(),
                     tuner => tuner,
                 };

@@ -10,10 +10,12 @@
 //! another rank may use the core for which a payload waits. Nothing counts after a change of the path, while payloads
 //! are still fetched by the old path.
 //!
-//! Payloads that fill a cache are compared separately from others: for them the kernel may be three times as fast as
-//! a lane where it is half as fast for smaller ones, or vice versa. Each kind is slower while payloads of the other
-//! kind are in flight; the use of medians compensates for that.
+//! Payloads that could be sent eagerly, larger ones, and those that fill a cache are compared separately: for one kind the
+//! kernel may be twice as fast as a lane where it is hardly faster, or half as fast, for another. Each kind is slower while
+//! payloads of another kind are in flight; the use of medians compensates for that.
 
+use crate::selection::LONG_HEADER;
+use crate::table::EAGER_MAX;
 use std::time::{Duration, Instant};
 
 /// The path in each measurement interval of a trial; the median of each path counts. The paths do not strictly
@@ -31,16 +33,8 @@ const START: u64 = 1 << 20;
 /// Largest payload size that extends an interval.
 const TURN_MOST: u64 = 64 << 20;
 
-/// Payload size in bytes from which payloads are compared separately.
+/// Size in bytes of the smallest payload that fills a cache.
 const LARGE: u64 = 8 << 20;
-
-/// Factor by which the kernel has to be faster: its copies need messages that are not measured, and a lane is slow
-/// while the rank at its other end is trying the kernel.
-const WORTH: f64 = 1.25;
-/// The same factor for oversubscribed ranks: all time counts there, so that the paths differ by less.
-const WORTH_OVERSUBSCRIBED: f64 = 1.1;
-/// The same factor for large payloads, for which the cost of messages is negligible.
-const WORTH_LARGE: f64 = 1.05;
 
 /// The winner of a trial is kept for `KEPT` times the bytes of the trial, of which at most `KEPT_OF_MOST` count.
 const KEPT: u64 = 50;
@@ -59,6 +53,7 @@ pub enum CopyPath {
 #[derive(Debug)]
 pub struct CopyTuners {
     small: CopyTuner,
+    medium: CopyTuner,
     large: CopyTuner,
 }
 
@@ -74,8 +69,6 @@ pub struct CopyTuner {
     left: u64,
     /// True if the time between fetches counts, too (oversubscribed ranks).
     oversubscribed: bool,
-    /// Factor by which the kernel has to be faster.
-    worth: f64,
     /// Bytes of an interval, if no payload is larger.
     turn: u64,
 }
@@ -119,44 +112,42 @@ impl CopyPath {
     }
 }
 
-/// Returns true if payloads of `size` bytes are compared separately from smaller ones.
-pub fn is_large(size: u64) -> bool {
-    size >= LARGE
+/// Returns true for a payload that could be sent eagerly, so that rendezvous is optional.
+pub fn is_small(size: u64) -> bool {
+    size + LONG_HEADER as u64 <= EAGER_MAX.most
 }
 
 impl CopyTuners {
     /// Returns tuners that begin with trials. `oversubscribed` is true if there are more ranks than cores.
     pub fn new(oversubscribed: bool) -> CopyTuners {
-        let worth = if oversubscribed { WORTH_OVERSUBSCRIBED } else { WORTH };
-        CopyTuners { small: CopyTuner::new(oversubscribed, worth), large: CopyTuner::new(oversubscribed, WORTH_LARGE) }
+        let [small, medium, large] = std::array::from_fn(|_| CopyTuner::new(oversubscribed));
+        CopyTuners { small, medium, large }
     }
 
     /// Returns the tuner for a payload of `size` bytes.
     pub fn of(&mut self, size: u64) -> &mut CopyTuner {
-        match is_large(size) {
-            false => &mut self.small,
-            true => &mut self.large,
+        match size {
+            size if is_small(size) => &mut self.small,
+            size if size < LARGE => &mut self.medium,
+            _ => &mut self.large,
         }
     }
 
-    /// Returns true if lanes have won for the smaller payloads, for which rendezvous is optional, and no trial is
-    /// running.
+    /// Returns true if lanes have won for small payloads, and no trial is running.
     pub fn are_for_lanes(&self) -> bool {
         self.small.is_for_lanes()
     }
 }
 
 impl CopyTuner {
-    /// Returns a tuner that begins with a trial. `oversubscribed` is true if there are more ranks than cores. The kernel
-    /// has to be faster by the factor `worth`.
-    pub fn new(oversubscribed: bool, worth: f64) -> CopyTuner {
+    /// Returns a tuner that begins with a trial. `oversubscribed` is true if there are more ranks than cores.
+    pub fn new(oversubscribed: bool) -> CopyTuner {
         CopyTuner {
             copy_path: TURNS[0],
             open: [0; 2],
             trial: Some(Trial::default()),
             left: 0,
             oversubscribed,
-            worth,
             turn: TURN,
         }
     }
@@ -244,7 +235,7 @@ impl CopyTuner {
             rates[rates.len() / 2]
         });
         self.left = KEPT * trial.bytes.min(KEPT_OF_MOST);
-        self.copy_path = if self.worth * lane > kernel { CopyPath::Lane } else { CopyPath::Kernel };
+        self.copy_path = if lane > kernel { CopyPath::Lane } else { CopyPath::Kernel };
         self.trial = None;
         Some(Outcome { kernel, lane })
     }
@@ -302,7 +293,7 @@ mod tests {
 
     impl Rank {
         fn new(kernel: u64, lane: u64) -> Rank {
-            let (copy_tuner, speeds) = (CopyTuner::new(false, WORTH), [kernel, lane]);
+            let (copy_tuner, speeds) = (CopyTuner::new(false), [kernel, lane]);
             Rank { copy_tuner, now: Instant::now(), speeds, bytes: [0; 2], outcomes: Vec::new() }
         }
 
@@ -361,7 +352,7 @@ mod tests {
         // Payloads through lanes take three times as long, but the kernel's copies are waited for in between.
         let run = |oversubscribed, wait| {
             let mut rank = Rank::new(30, 10);
-            rank.copy_tuner = CopyTuner::new(oversubscribed, WORTH_OVERSUBSCRIBED);
+            rank.copy_tuner = CopyTuner::new(oversubscribed);
             for _ in 0..10_000 {
                 if rank.copy_tuner.copy_path == CopyPath::Kernel {
                     rank.now += wait;
@@ -451,17 +442,20 @@ mod tests {
     }
 
     #[test]
-    fn payloads_that_fill_a_cache_have_a_copy_tuner_of_their_own() {
+    fn kinds_of_payloads_have_tuners_of_their_own() {
         let mut copy_tuners = CopyTuners::new(false);
         let mut fetch = |size: u64, speeds: [u64; 2]| {
-            let copy_tuner = std::mem::replace(copy_tuners.of(size), CopyTuner::new(false, WORTH));
+            let copy_tuner = std::mem::replace(copy_tuners.of(size), CopyTuner::new(false));
             let mut rank = Rank { copy_tuner, ..Rank::new(speeds[0], speeds[1]) };
-            rank.fetch(300, size, 3, false);
+            rank.fetch((3 << 30) / size as usize, size, 3, false);
             *copy_tuners.of(size) = rank.copy_tuner;
         };
-        fetch(1 << 20, [10, 30]);
-        fetch(32 << 20, [30, 26]);
-        assert!(copy_tuners.are_for_lanes() && !copy_tuners.of(32 << 20).is_for_lanes());
-        assert!(copy_tuners.of(LARGE - 1).is_for_lanes() && !copy_tuners.of(LARGE).is_for_lanes());
+        fetch(64 << 10, [10, 12]);
+        fetch(1 << 20, [30, 13]);
+        fetch(32 << 20, [13, 30]);
+        assert!(copy_tuners.are_for_lanes());
+        let eager_max = EAGER_MAX.most - LONG_HEADER as u64;
+        let are_for_lanes = [1, eager_max, eager_max + 1, LARGE - 1, LARGE].map(|n| copy_tuners.of(n).is_for_lanes());
+        assert_eq!(are_for_lanes, [true, true, false, false, true]);
     }
 }

@@ -47,7 +47,7 @@ impl Preferences {
     /// Records `bytes` more bytes of a payload of `size` bytes. Returns the measured result if this ended a trial.
     pub fn moved(&mut self, copy_path: Option<CopyPath>, size: u64, bytes: u64) -> Option<Outcome> {
         let outcome = self.copy_tuners.as_mut()?.of(size).moved(copy_path?, bytes, Instant::now)?;
-        if !copy_tuner::is_large(size) {
+        if copy_tuner::is_small(size) {
             self.announced.clear();
         }
         Some(outcome)
@@ -76,10 +76,10 @@ impl Preferences {
         prefer_eager
     }
 
-    /// Records that a receiver has copied `size` bytes itself (kernel copy). Large payloads are offered to every
-    /// receiver, so they say nothing about its eager preference.
+    /// Records that a receiver has copied `size` bytes itself (kernel copy). A payload that is not small is offered to every
+    /// receiver, so it says nothing about its eager preference.
     pub fn has_copied(&mut self, dest: u32, size: u64) {
-        if !copy_tuner::is_large(size) {
+        if copy_tuner::is_small(size) {
             self.heard(dest, false);
         }
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     const TURN: u64 = 8 << 20;
-    const SIZE: u64 = 1 << 20;
+    const SIZE: u64 = 64 << 10;
 
     /// Returns preferences for which lanes have won, because kernel copies are slowed down.
     fn for_lanes() -> Preferences {
@@ -155,7 +155,7 @@ mod tests {
         own.heard(3, false);
         assert!(!own.prefers_eager(3));
         own.heard(3, true);
-        own.has_copied(3, 16 << 20);
+        own.has_copied(3, 1 << 20);
         assert!(own.prefers_eager(3));
         own.has_copied(3, SIZE);
         assert!(!own.prefers_eager(3));
