@@ -32,6 +32,20 @@ fn what_member_0_does_not_measure_is_posted_by_bytes() {
 }
 
 #[test]
+fn only_large_blocks_of_alltoalls_begin_by_address() {
+    let ways = group_with(SingleCopy::Auto(0), 2, 1 << 16, |buffers, waiting| {
+        let large = 768 << 10;
+        let input = vector(0, 0, large / 4);
+        let mut begins = |blocks, n| buffers.way(blocks, bytes(&input).part(0, n), n, n).by_address;
+        let ways = [(Blocks::ForEach, large), (Blocks::ForEach, large - 4), (Blocks::ForAll, large)]
+            .map(|(blocks, n)| begins(blocks, n));
+        execute(buffers, waiting, Kindness::Alltoall, large / 4, 0);
+        ways
+    });
+    assert_eq!(ways, [[true, false, false]; 2]);
+}
+
+#[test]
 fn a_buffer_that_the_kernel_does_not_copy_is_posted_by_bytes() {
     // No address of a process is as high, so the kernel refuses it as it does the memory of some devices.
     group_with(SingleCopy::Above(0), 2, 1 << 16, |buffers, waiting| {
