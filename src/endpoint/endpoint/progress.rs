@@ -136,7 +136,7 @@ impl Endpoint {
         if any {
             self.waiting.idle.busy();
         }
-        self.waiting.polls.has_looked_for_transit(any);
+        self.waiting.polls.has_looked_for_transit(any, self.waiting.idle.gives_way());
         any
     }
 }

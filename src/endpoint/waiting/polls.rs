@@ -4,8 +4,11 @@
 /// While a rank spins, one of this number of polls looks at everything: cold lanes, transit traffic, failures.
 const THOROUGH_EVERY: u32 = 8;
 
-/// Fruitless polls that each also check for transit traffic, after some has been forwarded.
+/// Fruitless polls that each also check for transit traffic, after some has been forwarded, while the rank spins.
 const RELAY_HEAT: u32 = 1 << 14;
+
+/// Number of polls of a rank that spins for which one counts of a rank that yields: it takes so much longer.
+const POLLS_OF_YIELD: u32 = 1 << 6;
 
 /// One of this number of fruitless polls looks for transit traffic, while there was none recently.
 const TRANSIT_EVERY: u32 = 4;
@@ -69,13 +72,13 @@ impl Polls {
         self.is_relaying() || last || self.fruitless.is_multiple_of(TRANSIT_EVERY)
     }
 
-    /// Records that a poll has looked for transit traffic; the argument is true if there was any.
+    /// Records that a poll has looked for transit traffic. `any`: there was some; `yields`: the rank yields between polls.
     #[inline]
-    pub fn has_looked_for_transit(&mut self, any: bool) {
+    pub fn has_looked_for_transit(&mut self, any: bool, yields: bool) {
         if any {
             self.relay_heat = RELAY_HEAT;
         }
-        self.relay_heat = self.relay_heat.saturating_sub(1);
+        self.relay_heat = self.relay_heat.saturating_sub(if yields { POLLS_OF_YIELD } else { 1 });
     }
 
     /// Records a fruitless poll. Returns the checks that are due.
@@ -101,15 +104,17 @@ mod tests {
 
     #[test]
     fn polls_look_for_transit_for_a_while_after_there_was_some() {
-        let mut polls = Polls::default();
-        polls.has_looked_for_transit(false);
-        assert!(!polls.is_relaying());
-        polls.has_looked_for_transit(true);
-        let more = (0..).take_while(|_| {
-            polls.has_looked_for_transit(false);
-            polls.is_relaying()
-        });
-        assert_eq!(more.count() as u32, RELAY_HEAT - 2);
+        for (yields, heat) in [(false, RELAY_HEAT), (true, RELAY_HEAT / POLLS_OF_YIELD)] {
+            let mut polls = Polls::default();
+            polls.has_looked_for_transit(false, yields);
+            assert!(!polls.is_relaying());
+            polls.has_looked_for_transit(true, yields);
+            let more = (0..).take_while(|_| {
+                polls.has_looked_for_transit(false, yields);
+                polls.is_relaying()
+            });
+            assert_eq!(more.count() as u32, heat - 2);
+        }
     }
 
     #[test]
@@ -122,7 +127,7 @@ mod tests {
         assert_eq!((0..TRANSIT_EVERY * 10).filter(|_| due(false)).count(), 10);
         // A rank that may sleep afterwards looks in any case, and so does one that has just forwarded something.
         assert!((0..TRANSIT_EVERY).all(|_| due(true)));
-        polls.has_looked_for_transit(true);
+        polls.has_looked_for_transit(true, true);
         assert!((0..TRANSIT_EVERY).all(|_| polls.is_transit_due(false)));
     }
 
