@@ -44,9 +44,15 @@ impl Endpoint {
         if self.has_work() || self.waiting.polls.odd {
             return Look::Other;
         }
-        let thorough = self.waiting.polls.begin(|| self.waiting.idle.is_spinning());
+        let thorough = self.waiting.polls.begin(self.waiting.idle.is_armed());
         match self.inbound.look(thorough) {
-            Look::Nothing if thorough || self.waiting.polls.is_relaying() => Look::Vain { thorough },
+            Look::Nothing => {
+                self.waiting.polls.found_nothing();
+                match thorough || self.waiting.polls.is_relaying() {
+                    true => Look::Vain { thorough },
+                    false => Look::Nothing,
+                }
+            }
             Look::Plain(plain) => {
                 self.waiting.idle.busy();
                 Look::Plain(plain)
@@ -107,7 +113,11 @@ impl Endpoint {
             }
             let Some(polled) = self.inbound.poll(|fetch| self.offers.has_room(fetch))? else {
                 // The rest of a poll is due only if there was nothing at all.
-                return if taken > 0 { Ok(None) } else { self.nothing_found(true).map(|()| None) };
+                if taken > 0 {
+                    return Ok(None);
+                }
+                self.waiting.polls.found_nothing();
+                return self.nothing_found(true).map(|()| None);
             };
             self.waiting.idle.busy();
             let event = match polled {
@@ -133,9 +143,7 @@ impl Endpoint {
 
     /// Does the rest of a poll that found no event; `thorough` if it looked at all lanes.
     fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
-        if self.waiting.polls.is_transit_due(self.waiting.idle.is_armed()) {
-            self.forward_some();
-        }
+        self.forward_some();
         if let Some(error) = self.background.forwarder_threads.as_ref().and_then(ForwarderThreads::fault) {
             return Err(error.into());
         }
@@ -148,7 +156,7 @@ impl Endpoint {
         if self.waiting.receive_timeout.is_some() {
             self.check_receive_timeout()?;
         }
-        let due = self.waiting.polls.found_nothing();
+        let due = self.waiting.polls.due();
         if due.stalled && self.credits.any_stalled() {
             self.serve_stalled()?;
         }

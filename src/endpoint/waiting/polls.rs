@@ -1,7 +1,9 @@
 //! The choice of the work that each poll does: cold lanes, transit traffic, and the rare checks of a rank that polls in
 //! vain.
 
-/// While a rank spins, one of this number of polls looks at everything: cold lanes, transit traffic, failures.
+/// One of this number of polls is thorough: it looks at everything, that is at cold lanes, transit traffic and failures,
+/// too. To do so at each poll pays neither for a rank that spins, which polls often, nor for one that yields: after a
+/// switch of processes, memory is slow to access.
 const THOROUGH_EVERY: u32 = 8;
 
 /// Fruitless polls that each also check for transit traffic, after some has been forwarded, while the rank spins.
@@ -10,17 +12,14 @@ const RELAY_HEAT: u32 = 1 << 14;
 /// Number of polls of a rank that spins for which one counts of a rank that yields: it takes so much longer.
 const POLLS_OF_YIELD: u32 = 1 << 6;
 
-/// One of this number of fruitless polls looks for transit traffic, while there was none recently.
-const TRANSIT_EVERY: u32 = 4;
+/// Least number of fruitless polls between two checks for dead processes, for callers that never wait.
+const GLANCE_EVERY: u32 = 1 << 9;
 
-/// Thorough fruitless polls between two checks for dead processes, for callers that never wait.
-const GLANCE_EVERY: u32 = 1 << 6;
-
-/// Fruitless polls between two checks if their caller waits or only tests.
+/// The same, between two checks if their caller waits or only tests.
 pub const TESTS: u32 = 1 << 4;
 
-/// Number of fruitless polls between two reports of stalled senders to the caller.
-const ASK_EVERY: u32 = 16;
+/// The same, between two reports of stalled senders to the caller.
+const ASK_EVERY: u32 = 1 << 4;
 
 /// The polls of a rank so far.
 #[derive(Default)]
@@ -29,8 +28,11 @@ pub struct Polls {
     pub odd: bool,
     /// Polls that took the fast path.
     looks: u32,
-    /// Polls that found nothing.
+    /// Polls that found nothing, and their number when each check was last due.
     fruitless: u32,
+    stalled_at: u32,
+    tested_at: u32,
+    glanced_at: u32,
     /// Number of further polls that each look for transit traffic, because there was some recently.
     relay_heat: u32,
 }
@@ -52,24 +54,17 @@ impl Polls {
         Polls { odd, ..Polls::default() }
     }
 
-    /// Begins a poll on the fast path. Returns true if it is a thorough one, which includes cold lanes. A rank that
-    /// spins polls so often that cold lanes can wait; one that yields or sleeps has the time to look at them.
+    /// Begins a poll on the fast path. Returns true if it is a thorough one. `last`: the rank may sleep after it.
     #[inline(always)]
-    pub fn begin(&mut self, is_spinning: impl FnOnce() -> bool) -> bool {
+    pub fn begin(&mut self, last: bool) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.looks.is_multiple_of(THOROUGH_EVERY) || !is_spinning()
+        self.looks.is_multiple_of(THOROUGH_EVERY) || last
     }
 
     /// True if each poll must look for transit traffic.
     #[inline(always)]
     pub fn is_relaying(&self) -> bool {
         self.relay_heat > 0
-    }
-
-    /// True if a fruitless poll must look for transit traffic. `last`: the rank may sleep after this poll.
-    #[inline]
-    pub fn is_transit_due(&self, last: bool) -> bool {
-        self.is_relaying() || last || self.fruitless.is_multiple_of(TRANSIT_EVERY)
     }
 
     /// Records that a poll has looked for transit traffic. `any`: there was some; `yields`: the rank yields between polls.
@@ -81,12 +76,26 @@ impl Polls {
         self.relay_heat = self.relay_heat.saturating_sub(if yields { POLLS_OF_YIELD } else { 1 });
     }
 
-    /// Records a fruitless poll. Returns the checks that are due.
-    #[inline]
-    pub fn found_nothing(&mut self) -> Due {
+    /// Records a fruitless poll.
+    #[inline(always)]
+    pub fn found_nothing(&mut self) {
         self.fruitless = self.fruitless.wrapping_add(1);
-        let every = |n| self.fruitless.is_multiple_of(n);
-        Due { stalled: every(ASK_EVERY), tested: every(TESTS), glance: every(GLANCE_EVERY) }
+    }
+
+    /// Returns the checks that are due.
+    #[inline]
+    pub fn due(&mut self) -> Due {
+        let fruitless = self.fruitless;
+        let is_due = |at: &mut u32, every| {
+            let is_due = fruitless.wrapping_sub(*at) >= every;
+            *at = if is_due { fruitless } else { *at };
+            is_due
+        };
+        Due {
+            stalled: is_due(&mut self.stalled_at, ASK_EVERY),
+            tested: is_due(&mut self.tested_at, TESTS),
+            glance: is_due(&mut self.glanced_at, GLANCE_EVERY),
+        }
     }
 }
 
@@ -95,11 +104,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_that_spins_seldom_looks_at_cold_lanes() {
+    fn few_polls_are_thorough_but_those_before_a_sleep() {
         let mut polls = Polls::default();
-        let thorough = (0..THOROUGH_EVERY * 10).filter(|_| polls.begin(|| true)).count();
-        assert_eq!(thorough, 10);
-        assert!((0..THOROUGH_EVERY).all(|_| polls.begin(|| false)));
+        assert_eq!((0..THOROUGH_EVERY * 10).filter(|_| polls.begin(false)).count(), 10);
+        assert!((0..THOROUGH_EVERY).all(|_| polls.begin(true)));
     }
 
     #[test]
@@ -118,25 +126,18 @@ mod tests {
     }
 
     #[test]
-    fn few_fruitless_polls_look_for_transit_while_there_is_none() {
-        let mut polls = Polls::default();
-        let mut due = |last| {
-            polls.found_nothing();
-            polls.is_transit_due(last)
-        };
-        assert_eq!((0..TRANSIT_EVERY * 10).filter(|_| due(false)).count(), 10);
-        // A rank that may sleep afterwards looks in any case, and so does one that has just forwarded something.
-        assert!((0..TRANSIT_EVERY).all(|_| due(true)));
-        polls.has_looked_for_transit(true, true);
-        assert!((0..TRANSIT_EVERY).all(|_| polls.is_transit_due(false)));
-    }
-
-    #[test]
     fn checks_are_due_once_in_so_many_fruitless_polls() {
-        let mut polls = Polls::default();
-        let due: Vec<Due> = (0..GLANCE_EVERY).map(|_| polls.found_nothing()).collect();
-        let count = |is: fn(&Due) -> bool| due.iter().filter(|due| is(due)).count() as u32;
-        assert_eq!(count(|due| due.stalled), GLANCE_EVERY / ASK_EVERY);
-        assert_eq!((count(|due| due.tested), count(|due| due.glance)), (GLANCE_EVERY / TESTS, 1));
+        // Whether each poll asks what is due, or only the thorough ones.
+        for asks in [1, THOROUGH_EVERY] {
+            let mut polls = Polls::default();
+            let mut due = Vec::new();
+            for i in 1..=GLANCE_EVERY {
+                polls.found_nothing();
+                due.extend(i.is_multiple_of(asks).then(|| polls.due()));
+            }
+            let count = |is: fn(&Due) -> bool| due.iter().filter(|due| is(due)).count() as u32;
+            assert_eq!(count(|due| due.stalled), GLANCE_EVERY / ASK_EVERY);
+            assert_eq!((count(|due| due.tested), count(|due| due.glance)), (GLANCE_EVERY / TESTS, 1));
+        }
     }
 }
