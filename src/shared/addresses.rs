@@ -41,8 +41,8 @@ const LONGER_TURNS: [u64; LARGER.len() + 1] = [4, 4, 1];
 /// Number of classes that are compared separately: of each kind of collective, one for each range of sizes.
 const CLASSES: usize = 2 * (LARGER.len() + 1);
 
-/// Flag of the class in which the kernel copies until its first measurement: large blocks, each for one reader. Together
-/// they do not fit the nearer caches, so that a second copy takes as long as the first.
+/// Flag of the class in which the kernel copies until its first measurement, and always if member 0 has no such blocks: large
+/// blocks, each for one reader. Together they do not fit the nearer caches, so that a second copy takes as long as the first.
 const KERNEL_AT_FIRST: u64 = FIRST_CLASS >> (CLASSES - 1);
 
 /// Kinds of collectives that are compared separately: what a member has posted in one is read by all others, or a part of

@@ -38,3 +38,36 @@ fn who_only_looks_gives_way_too() {
         });
     }
 }
+
+/// A message in a lane that was empty for long wakes the rank, which finds it with its next poll.
+#[test]
+fn who_sleeps_looks_at_all_lanes() {
+    let layout = Layout::blocks(&[1, 1]);
+    let settings = settings().with(|s| {
+        s.endpoint.spin = Some(0);
+        s.endpoint.yields = 0;
+    });
+    let plan = |src: u32, _| if src == 1 { vec![Shape::contiguous(HEADER, 8)] } else { vec![] };
+    // Of several runs, since one poll of eight would find it anyway.
+    for _ in 0..4 {
+        let [is_asleep, is_sent] = [(); 2].map(|()| std::sync::Barrier::new(2));
+        run(&layout, &settings, |rank| {
+            let mut traffic = Traffic::new(layout.size());
+            if rank.rank == 1 {
+                is_asleep.wait();
+                traffic.send(rank, 0, 0, plan(1, 0)[0])?;
+                is_sent.wait();
+            } else {
+                for _ in 0..IN_VAIN {
+                    rank.poll()?;
+                }
+                rank.idle.wait(Duration::from_millis(1), false);
+                is_asleep.wait();
+                is_sent.wait();
+                let event = rank.poll()?.ok_or("it has not looked everywhere")?;
+                traffic.take(rank, event, &plan)?;
+            }
+            rank.barrier()
+        });
+    }
+}

@@ -25,7 +25,10 @@ impl Endpoint {
     pub fn follow(&mut self, look: Look) -> Result<Option<Event>, EndpointError> {
         match look {
             Look::Nothing => Ok(None),
-            Look::Vain { thorough } => self.nothing_found(thorough).map(|()| None),
+            Look::Vain { thorough } => {
+                self.forward_some(self.waiting.idle.gives_way());
+                self.nothing_found(thorough).map(|()| None)
+            }
             Look::Plain(plain) => Ok(Some(Event::Arrival(plain.into()))),
             Look::Other => self.look_closer(),
         }
@@ -44,7 +47,7 @@ impl Endpoint {
         if self.has_work() || self.waiting.polls.odd {
             return Look::Other;
         }
-        let thorough = self.waiting.polls.begin(self.waiting.idle.is_armed());
+        let thorough = self.waiting.polls.begin(self.waiting.idle.polls_are_rare());
         match self.inbound.look(thorough) {
             Look::Nothing => {
                 self.waiting.polls.found_nothing();
@@ -117,6 +120,10 @@ impl Endpoint {
                     return Ok(None);
                 }
                 self.waiting.polls.found_nothing();
+                let thorough = self.waiting.polls.begin(self.waiting.idle.polls_are_rare());
+                if thorough || self.waiting.polls.is_relaying() {
+                    self.forward_some(self.waiting.idle.gives_way());
+                }
                 return self.nothing_found(true).map(|()| None);
             };
             self.waiting.idle.busy();
@@ -143,7 +150,6 @@ impl Endpoint {
 
     /// Does the rest of a poll that found no event; `thorough` if it looked at all lanes.
     fn nothing_found(&mut self, thorough: bool) -> Result<(), EndpointError> {
-        self.forward_some();
         if let Some(error) = self.background.forwarder_threads.as_ref().and_then(ForwarderThreads::fault) {
             return Err(error.into());
         }

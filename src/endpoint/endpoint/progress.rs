@@ -127,16 +127,16 @@ impl Endpoint {
     /// true if there was any now.
     #[inline]
     pub fn relay(&mut self) -> bool {
-        self.waiting.polls.is_relaying() && self.forward_some()
+        self.waiting.polls.is_relaying() && self.forward_some(false)
     }
 
-    /// Forwards transit traffic, if this rank can. Returns true if there was any.
-    pub(super) fn forward_some(&mut self) -> bool {
+    /// Forwards transit traffic, if this rank can. Returns true if there was any. `yields`: the rank yields between polls.
+    pub(super) fn forward_some(&mut self, yields: bool) -> bool {
         let any = self.background.forwarder_threads.as_ref().is_some_and(|t| t.assist() > 0);
         if any {
             self.waiting.idle.busy();
         }
-        self.waiting.polls.has_looked_for_transit(any, self.waiting.idle.gives_way());
+        self.waiting.polls.has_looked_for_transit(any, yields);
         any
     }
 }

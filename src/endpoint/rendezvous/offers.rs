@@ -10,7 +10,7 @@ use crate::wire::{Offer, Packet, Request};
 use ntbring_host::KernelCopy;
 use ntbring_memory::ForeignRoom;
 use ntbring_zerocopy::copy_tuner::{CopyPath, CopyTuners, Outcome};
-use ntbring_zerocopy::{Fetching, Payload, Thresholds};
+use ntbring_zerocopy::{Fetching, Payload, Thresholds, LONG_HEADER};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -143,7 +143,7 @@ impl Offers {
         }
         let kernel_copy = kernel_copy.filter(|_| offer.address != 0);
         let copy_path = match kernel_copy.is_some() && room.is_some() {
-            true => self.preferences.begin(src, size, size <= thresholds.eager_max(false) as u64),
+            true => self.preferences.begin(src, size, size + LONG_HEADER as u64 <= thresholds.eager_max(false) as u64),
             false => None,
         };
         let fetch = Fetch { copy_path, ..Fetch::of(offer.id, src, room, size, cookie) };
@@ -263,7 +263,7 @@ impl Offers {
         let payload = self.given_to(src, offer)?.payload;
         match request {
             Request::Stream { len, prefer_eager } if len <= payload.len() => {
-                self.preferences.heard(src, prefer_eager);
+                self.preferences.has_asked_to_stream(src, len, prefer_eager);
                 let Exposed { cookie, since, .. } = self.given.remove(offer as usize);
                 // A packed payload cannot end at an arbitrary offset, so more than `len` bytes may be sent; the
                 // receiver drops the rest.

@@ -84,8 +84,16 @@ impl Preferences {
         }
     }
 
-    /// Records the eager preference that a receiver has announced.
-    pub fn heard(&mut self, dest: u32, prefer_eager: bool) {
+    /// Records the eager preference that a receiver has announced with its request to stream `size` bytes. Only small payloads
+    /// renew it: it must expire for the receiver to measure again, and others are streamed whether it expires or not.
+    pub fn has_asked_to_stream(&mut self, dest: u32, size: u64, prefer_eager: bool) {
+        if copy_tuner::is_small(size) || !prefer_eager {
+            self.heard(dest, prefer_eager);
+        }
+    }
+
+    /// Records the eager preference of a receiver.
+    fn heard(&mut self, dest: u32, prefer_eager: bool) {
         match prefer_eager && self.copy_tuners.is_some() {
             true => self.eager_peers.insert(dest, BELIEVED),
             false => self.eager_peers.remove(&dest),
@@ -158,6 +166,12 @@ mod tests {
         own.has_copied(3, 1 << 20);
         assert!(own.prefers_eager(3));
         own.has_copied(3, SIZE);
+        assert!(!own.prefers_eager(3));
+        own.has_asked_to_stream(3, 1 << 20, true);
+        assert!(!own.prefers_eager(3));
+        own.has_asked_to_stream(3, SIZE, true);
+        assert!(own.prefers_eager(3));
+        own.has_asked_to_stream(3, 1 << 20, false);
         assert!(!own.prefers_eager(3));
         own.heard(3, true);
         own.lose(3);

@@ -51,6 +51,8 @@ pub struct Idle {
     calls: AtomicU32,
     calls_when_tested: AtomicU32,
     armed: AtomicBool,
+    /// True while polls may be rare, because the rank sleeps in between or only tests: each should look at everything.
+    rare: AtomicBool,
     /// True while the rank sleeps.
     asleep: AtomicBool,
     /// Sleeps since the last event, for the back-off.
@@ -109,6 +111,7 @@ impl Idle {
             calls: AtomicU32::new(0),
             calls_when_tested: AtomicU32::new(0),
             armed: AtomicBool::new(false),
+            rare: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             vain: AtomicU32::new(0),
             hurried: AtomicBool::new(false),
@@ -144,10 +147,10 @@ impl Idle {
         self.calls.load(Ordering::Relaxed) < self.spins.load(Ordering::Relaxed)
     }
 
-    /// True if the rank sleeps at the next [`Idle::wait`], unless something is found before.
+    /// True if polls may be rare: the rank may sleep after the next one, has just slept, or polls without waiting.
     #[inline]
-    pub fn is_armed(&self) -> bool {
-        self.armed.load(Ordering::Relaxed)
+    pub fn polls_are_rare(&self) -> bool {
+        self.rare.load(Ordering::Relaxed)
     }
 
     /// To be called when nothing was found. Sleeps for at most about `max`, or longer after many sleeps without an
@@ -168,11 +171,13 @@ impl Idle {
             // No pause instruction: the caller's work between two polls takes longer than one.
             let free = if spins < SPINS_FREE { 0 } else { FREE };
             self.calls.store(calls + 1 + free, Ordering::Relaxed);
+            self.rare.store(false, Ordering::Relaxed);
             return free;
         }
         self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
         if calls - spins < self.yields || max.is_zero() {
             self.vain.store(0, Ordering::Relaxed);
+            self.rare.store(false, Ordering::Relaxed);
             let (before, after) = self.give_way(spins);
             self.times.look(before, after);
             if calls % CLOCK_EVERY == CLOCK_EVERY - 1 {
@@ -186,6 +191,7 @@ impl Idle {
         };
         // Prevents the counter from wrapping back to the spinning range.
         self.calls.store(spins + self.yields, Ordering::Relaxed);
+        self.rare.store(true, Ordering::Relaxed);
         match waiter.ticket.take() {
             // Any ring after arming ends the sleep; the caller polls once more before it sleeps.
             None => {
@@ -350,7 +356,9 @@ impl Idle {
                 calls = spins.min(calls + polls);
                 self.calls.store(calls, Ordering::Relaxed);
             } else {
+                self.rare.store(true, Ordering::Relaxed);
                 self.give_way(spins);
+                self.watch();
             }
         }
         self.calls_when_tested.store(calls, Ordering::Relaxed);

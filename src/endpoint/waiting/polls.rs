@@ -1,9 +1,9 @@
 //! The choice of the work that each poll does: cold lanes, transit traffic, and the rare checks of a rank that polls in
 //! vain.
 
-/// One of this number of polls is thorough: it looks at everything, that is at cold lanes, transit traffic and failures,
-/// too. To do so at each poll pays neither for a rank that spins, which polls often, nor for one that yields: after a
-/// switch of processes, memory is slow to access.
+/// While polls are frequent, one of this number is thorough: it looks at everything, that is at cold lanes, transit traffic
+/// and failures, too. To do so at each poll pays neither for a rank that spins nor for one that yields: after a switch of
+/// processes, memory is slow to access.
 const THOROUGH_EVERY: u32 = 8;
 
 /// Fruitless polls that each also check for transit traffic, after some has been forwarded, while the rank spins.
@@ -26,7 +26,7 @@ const ASK_EVERY: u32 = 1 << 4;
 pub struct Polls {
     /// True if polls cannot take the fast path: links are not trusted, or kept arrivals wait for the rank.
     pub odd: bool,
-    /// Polls that took the fast path.
+    /// Number of polls.
     looks: u32,
     /// Polls that found nothing, and their number when each check was last due.
     fruitless: u32,
@@ -54,11 +54,11 @@ impl Polls {
         Polls { odd, ..Polls::default() }
     }
 
-    /// Begins a poll on the fast path. Returns true if it is a thorough one. `last`: the rank may sleep after it.
+    /// Begins a poll. Returns true if it is to be thorough. `rare`: polls may be rare.
     #[inline(always)]
-    pub fn begin(&mut self, last: bool) -> bool {
+    pub fn begin(&mut self, rare: bool) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        self.looks.is_multiple_of(THOROUGH_EVERY) || last
+        self.looks.is_multiple_of(THOROUGH_EVERY) || rare
     }
 
     /// True if each poll must look for transit traffic.
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_polls_are_thorough_but_those_before_a_sleep() {
+    fn few_polls_are_thorough_while_they_are_frequent() {
         let mut polls = Polls::default();
         assert_eq!((0..THOROUGH_EVERY * 10).filter(|_| polls.begin(false)).count(), 10);
         assert!((0..THOROUGH_EVERY).all(|_| polls.begin(true)));

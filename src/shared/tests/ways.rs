@@ -16,9 +16,9 @@ fn the_way_of_blocks_is_tried_and_all_members_follow() {
 }
 
 #[test]
-fn what_member_0_does_not_measure_is_posted_by_bytes() {
+fn blocks_that_member_0_does_not_measure_are_posted_by_bytes_unless_they_are_large() {
     let ways = group_with(SingleCopy::Auto(0), 3, 1 << 16, |buffers, waiting| {
-        let (me, n) = (buffers.me(), 40_000);
+        let (me, n, large) = (buffers.me(), 40_000, 768 << 10);
         let (input, mut output) = (vector(0, 0, n), vec![-1; n]);
         // Members 1 and 2 exchange blocks, and member 0 looks on.
         let parts = [0, 1, 2].map(|other| (0, if me * other == 2 { 4 * n } else { 0 }));
@@ -26,9 +26,9 @@ fn what_member_0_does_not_measure_is_posted_by_bytes() {
             let to = (room(&mut output), Parts::Each(&parts));
             buffers.alltoall((bytes(&input), Parts::Each(&parts)), to, waiting).unwrap();
         }
-        buffers.way(Blocks::ForEach, bytes(&input), 4 * n, 4 * n).by_address
+        [4 * n, large].map(|largest| buffers.way(Blocks::ForEach, bytes(&input), 4 * n, largest).by_address)
     });
-    assert_eq!(ways, [false; 3]);
+    assert_eq!(ways, [[false, true]; 3]);
 }
 
 #[test]
