@@ -442,6 +442,16 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_is_used_at_first_is_compared_later() {
+        let mut rank = Rank::new(10, 30);
+        rank.copy_tuner = CopyTuner::new(false).with_kernel_at_first();
+        rank.fetch(100, 1 << 20, 1, false);
+        assert!(!rank.copy_tuner.is_trying() && rank.share_of_lanes() == 0.0);
+        rank.fetch(2000, 1 << 20, 1, false);
+        assert!(rank.copy_tuner.is_for_lanes());
+    }
+
+    #[test]
     fn kinds_of_payloads_have_tuners_of_their_own() {
         let mut copy_tuners = CopyTuners::new(false);
         let mut fetch = |size: u64, speeds: [u64; 2]| {

@@ -120,6 +120,7 @@ impl Endpoint {
                     return Ok(None);
                 }
                 self.waiting.polls.found_nothing();
+                // This poll has looked at all lanes; transit traffic is looked for as often as on the fast path.
                 let thorough = self.waiting.polls.begin(self.waiting.idle.polls_are_rare());
                 if thorough || self.waiting.polls.is_relaying() {
                     self.forward_some(self.waiting.idle.gives_way());

@@ -9,16 +9,16 @@ const THOROUGH_EVERY: u32 = 8;
 /// Fruitless polls that each also check for transit traffic, after some has been forwarded, while the rank spins.
 const RELAY_HEAT: u32 = 1 << 14;
 
-/// Number of polls of a rank that spins for which one counts of a rank that yields: it takes so much longer.
+/// A look for transit traffic by a rank that yields counts as this number of looks, because polls between yields take longer.
 const POLLS_OF_YIELD: u32 = 1 << 6;
 
 /// Least number of fruitless polls between two checks for dead processes, for callers that never wait.
 const GLANCE_EVERY: u32 = 1 << 9;
 
-/// The same, between two checks if their caller waits or only tests.
+/// Least number of fruitless polls between two checks whether their caller waits or only tests.
 pub const TESTS: u32 = 1 << 4;
 
-/// The same, between two reports of stalled senders to the caller.
+/// Least number of fruitless polls between two reports of stalled senders to the caller.
 const ASK_EVERY: u32 = 1 << 4;
 
 /// The polls of a rank so far.
@@ -54,7 +54,7 @@ impl Polls {
         Polls { odd, ..Polls::default() }
     }
 
-    /// Begins a poll. Returns true if it is to be thorough. `rare`: polls may be rare.
+    /// Counts a poll. Returns true if it is to be thorough. `rare`: polls may be rare.
     #[inline(always)]
     pub fn begin(&mut self, rare: bool) -> bool {
         self.looks = self.looks.wrapping_add(1);
